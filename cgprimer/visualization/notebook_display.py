@@ -125,16 +125,16 @@ def _render_output(
     return {"text/html": html.rstrip("\n"), **pictures}
 
 
-def _table(
+def _build_table(
     header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int | Sequence[int]
 ) -> OutputTable:
     """Build an HTML table; ``left`` is the left-aligned columns or their number from the left."""
     columns = range(left) if isinstance(left, int) else left
     content = Markup(html_table(header, rows[:_MOST_LINES], left=columns))
-    return OutputTable(content, _note_omission(len(rows), "rows"))
+    return OutputTable(content, _format_omission_note(len(rows), "rows"))
 
 
-def _note_omission(count: int, noun: str) -> str:
+def _format_omission_note(count: int, noun: str) -> str:
     """Return a note on the number of omitted lines or rows; empty if none are omitted."""
     n_omitted = count - _MOST_LINES
     return f"… {n_omitted:,} more {noun}; print(...) shows all" if n_omitted > 0 else ""
@@ -154,7 +154,9 @@ def _shorten_listing(text: str) -> str:
         line if len(line) <= _MOST_CHARACTERS else line[:_MOST_CHARACTERS] + " …"
         for line in lines[:_MOST_LINES]
     ]
-    return "\n".join(filter(None, ["\n".join(shortened), _note_omission(len(lines), "lines")]))
+    return "\n".join(
+        filter(None, ["\n".join(shortened), _format_omission_note(len(lines), "lines")])
+    )
 
 
 def _display_program(program: object) -> Bundle:
@@ -170,10 +172,10 @@ def _display_trace(trace: Trace) -> Bundle:
         [r.name, r.expression, format_array(r.value), format_array(r.derivative)]
         for r in trace.rows
     ]
-    tables = [_table(["name", "expression", "value", trace.heading], rows, left=2)]
+    tables = [_build_table(["name", "expression", "value", trace.heading], rows, left=2)]
     if trace.backward:
         backward = [[r.name, r.expression, format_array(r.value)] for r in trace.backward]
-        tables.append(_table(["backward", "expression", "value"], backward, left=2))
+        tables.append(_build_table(["backward", "expression", "value"], backward, left=2))
     return {**_render_output(tables=tables), "text/plain": str(trace)}
 
 
@@ -204,7 +206,7 @@ def _display_run(run: TrainingRun) -> Bundle:
     losses = f"loss {format_number(run.start_loss)} → {format_number(run.loss)}"
     return _render_output(
         paragraphs=[f"{run.stopped} after {run.steps:,} steps, {losses}"],
-        tables=[_table(["parameter", *columns], rows, left=1)],
+        tables=[_build_table(["parameter", *columns], rows, left=1)],
         figure=loss(run) if run.step_losses else None,
     )
 
@@ -222,7 +224,7 @@ def _display_fit(result: Fit) -> Bundle:
     status = "converged" if result.converged else "not converged"
     output = _render_output(
         paragraphs=[f"{status}: {result.reason}", *result.sentences],
-        tables=[_table(["parameter", "value", "standard error"], rows, left=1)],
+        tables=[_build_table(["parameter", "value", "standard error"], rows, left=1)],
         figure=fit(result),
     )
     return {**output, "text/plain": repr(result)}
@@ -233,7 +235,7 @@ def _display_sweep(result: Sweep) -> Bundle:
     from cgprimer.visualization.plots.sweep_plot import sweep
 
     header, rows, left = result.cells()
-    output = _render_output(tables=[_table(header, rows, left=left)], figure=sweep(result))
+    output = _render_output(tables=[_build_table(header, rows, left=left)], figure=sweep(result))
     return {**output, "text/plain": result.table()}
 
 
@@ -248,7 +250,7 @@ def _display_ensemble(ensemble: Ensemble) -> Bundle:
     ]
     output = _render_output(
         paragraphs=[repr(ensemble)[1:-1]],
-        tables=[_table(["out of bag", ""], rows, left=1)],
+        tables=[_build_table(["out of bag", ""], rows, left=1)],
         figure=loss({f"member {k}": run for k, run in enumerate(ensemble.runs, start=1)}),
     )
     return {**output, "text/plain": repr(ensemble)}
@@ -260,14 +262,14 @@ def _display_score(score: Score) -> Bundle:
 
     metrics = {"samples": score.samples, "loss": score.loss, "R²": score.r2}
     metrics |= {} if score.accuracy is None else {"accuracy": score.accuracy}
-    tables = [_table(list(metrics), [[format_number(v) for v in metrics.values()]], left=0)]
+    tables = [_build_table(list(metrics), [[format_number(v) for v in metrics.values()]], left=0)]
     if (confusion := score.confusion) is not None:
         labels = [
             label if isinstance(label, str) else format_number(label) for label in confusion.labels
         ]
         counts = zip(labels, confusion.counts.tolist(), strict=True)
         rows = [[label, *map(str, row)] for label, row in counts]
-        tables.append(_table(["true, predicted:", *labels], rows, left=1))
+        tables.append(_build_table(["true, predicted:", *labels], rows, left=1))
     return _render_output(tables=tables)
 
 

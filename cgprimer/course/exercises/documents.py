@@ -174,7 +174,7 @@ def build_sections(sheet: Sheet) -> list[Section]:
     return [Section(k, p, build_worksheet(p)) for k, p in enumerate(sheet.problems, start=1)]
 
 
-def sheet_headings(sheet: Sheet, *, solution: bool) -> tuple[str, str]:
+def format_headings(sheet: Sheet, *, solution: bool) -> tuple[str, str]:
     """Return the title and the subtitle of a sheet or of its solution."""
     title = f"{sheet.title}: solution" if solution else sheet.title
     return title, " · ".join(filter(None, (sheet.student, f"sheet {sheet.identifier}")))
@@ -218,7 +218,7 @@ def render_markdown(
         format_picture: returns the Markdown of a section's picture; by default the picture is
             replaced by the text of the graph.
     """
-    title, subtitle = sheet_headings(sheet, solution=solution)
+    title, subtitle = format_headings(sheet, solution=solution)
     sections = [
         {
             "heading": Markup(section.heading),
@@ -276,7 +276,7 @@ def render_notebook(
         solution: fill in the tables instead of asking for answers.
         svg: draws a diagram; without this function the notebook has no pictures.
     """
-    title, subtitle = map(escape_markdown, sheet_headings(sheet, solution=solution))
+    title, subtitle = map(escape_markdown, format_headings(sheet, solution=solution))
     cells = [_create_markdown_cell(f"# {title}\n\n{subtitle}", 0)]
     for section in build_sections(sheet):
         attachments: dict[str, Any] = {}

@@ -60,9 +60,9 @@ class Exercise(Sheet):
 
         The sheet has a cell for the answers to each problem.
         """
-        from cgprimer.course.exercises.printed_sheets import svg_element
+        from cgprimer.course.exercises.printed_sheets import draw_svg_element
 
-        return documents.render_notebook(self, solution=solution, svg=svg_element)
+        return documents.render_notebook(self, solution=solution, svg=draw_svg_element)
 
     def to_csv(self) -> str:
         """Return the answer form of the sheet as CSV, with one line per blank."""

@@ -17,7 +17,7 @@ from cgprimer.course.exercises.documents import (
     Section,
     build_sections,
     encode_sheet,
-    sheet_headings,
+    format_headings,
     split_text,
 )
 from cgprimer.errors import CgprimerError, UsageError
@@ -55,14 +55,14 @@ def draw_svg(diagram: Diagram) -> bytes:
     return encode_figure(draw_diagram(diagram), "svg")
 
 
-def svg_element(diagram: Diagram) -> str:
+def draw_svg_element(diagram: Diagram) -> str:
     """Draw a diagram as an SVG element in light colors."""
     return inline_svg(draw_svg(diagram), themed=False, keep_size=True)
 
 
 def sheet_page(sheet: Sheet, *, solution: bool = False) -> str:
     """Render a sheet as a self-contained HTML page for printing."""
-    title, subtitle = sheet_headings(sheet, solution=solution)
+    title, subtitle = format_headings(sheet, solution=solution)
     sections = [
         {
             "heading": split_text(section.heading),
@@ -106,7 +106,7 @@ class LatexTable(NamedTuple):
 
 def latex_document(sheet: Sheet, *, solution: bool = False) -> str:
     """Render a sheet as a LaTeX document, with formulas typeset as mathematics."""
-    title, subtitle = sheet_headings(sheet, solution=solution)
+    title, subtitle = format_headings(sheet, solution=solution)
     colors = dict[str, None]()
     sections = []
     for section in build_sections(sheet):

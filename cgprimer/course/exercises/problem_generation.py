@@ -90,7 +90,7 @@ def sample_problem(
         candidate = _sample_candidate(kind, random, difficulty, graph, of, keep)
         if candidate is None:
             continue
-        accepted = _accept(
+        accepted = _accept_candidate(
             *candidate, difficulty, loose=graph is not None and attempt > _TRIES // 10
         )
         if accepted is not None:
@@ -265,7 +265,7 @@ def _sample_update(random: Random, rule: str, graph: ExpressionGraph, of: str) -
     return {"rule": rule, "of": of, "wrt": wrt, "settings": settings, "state": state}
 
 
-def _accept(
+def _accept_candidate(
     graph: ExpressionGraph, problem: Problem, rounded: bool, difficulty: int, *, loose: bool
 ) -> Problem | None:
     """Return a candidate problem with its number of digits; None if the answers are not simple.

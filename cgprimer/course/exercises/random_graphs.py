@@ -32,10 +32,14 @@ def sample_scalar_graph(random: Random, difficulty: int) -> str:
             return unused.pop(random.randrange(len(unused)))
         return random.choice(names)
 
-    def sample_other(than: str) -> str:
+    def sample_different_operand(excluded: str) -> str:
         """Sample an operand that differs from the given name if possible."""
         name = sample_operand()
-        return name if name != than else random.choice([n for n in names if n != than] or names)
+        return (
+            name
+            if name != excluded
+            else random.choice([n for n in names if n != excluded] or names)
+        )
 
     for k in range(n_operations):
         name = "xw" if k == n_operations - 1 else f"x{'pqrstuv'[k]}"
@@ -47,8 +51,8 @@ def sample_scalar_graph(random: Random, difficulty: int) -> str:
             forms += ["{0} - {1}", "{0}*{1} + {2}", "{0}/{1}", "{0}*({1} + {2})"] * (difficulty > 1)
             forms += ["relu({0})", "max({0}, {1})"] * (difficulty == 2)
             form = random.choice(forms)
-            second = sample_other(first) if "{1}" in form else ""
-            third = sample_other(second) if "{2}" in form else ""
+            second = sample_different_operand(first) if "{1}" in form else ""
+            third = sample_different_operand(second) if "{2}" in form else ""
             text = form.format(first, second, third)
         if k == n_operations - 1:
             for left in [n for n in unused if n not in text.split()]:
@@ -57,7 +61,7 @@ def sample_scalar_graph(random: Random, difficulty: int) -> str:
                 else:
                     text = f"({text})*{left}" if " " in text else f"{text}*{left}"
         elif f" = {text}" in "".join(lines):
-            text = f"{text}*{sample_other(first)}"
+            text = f"{text}*{sample_different_operand(first)}"
         lines.append(f"{name} = {text}")
         unused.append(name)
         names.append(name)

@@ -92,8 +92,8 @@ def read_roster(path: str | Path) -> list[Student]:
             lines.append(_Line(number, name or key, key, safe_name(identity), cells))
     if not lines:
         raise DataError(f"{where} contains no students")
-    _check_keys(lines, where)
-    files = _make_distinct([(line.file, line.key) for line in lines])
+    _check_unique_keys(lines, where)
+    files = _number_equal_names([(line.file, line.key) for line in lines])
     return [
         Student(line.name, line.key, file, tuple(zip(header, line.cells, strict=True)))
         for line, file in zip(lines, files, strict=True)
@@ -116,7 +116,7 @@ def _find_column(header: list[str], names: tuple[str, ...]) -> int | None:
     return next((k for k, cell in enumerate(header) if cell in names), None)
 
 
-def _check_keys(lines: Iterable[_Line], where: str) -> None:
+def _check_unique_keys(lines: Iterable[_Line], where: str) -> None:
     """Raise DataError if two lines of a roster have the same key."""
     numbers: dict[str, int] = {}
     for line in lines:
@@ -128,12 +128,12 @@ def _check_keys(lines: Iterable[_Line], where: str) -> None:
             )
 
 
-def _make_distinct(files: list[tuple[str, str]]) -> list[str]:
+def _number_equal_names(files: list[tuple[str, str]]) -> list[str]:
     """Append numbers to equal file names; ``files`` has pairs of a file name and a key.
 
     Equal names are numbered in the order of their keys.
 
-    >>> _make_distinct([("ann", "b"), ("ann", "a"), ("ann-2", "c")])
+    >>> _number_equal_names([("ann", "b"), ("ann", "a"), ("ann-2", "c")])
     ['ann-3', 'ann', 'ann-2']
     """
     names = {file for file, _ in files}

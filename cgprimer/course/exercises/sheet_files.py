@@ -81,7 +81,7 @@ def _render_sheet(sheet: Exercise, name: str, solution: bool, path: Path) -> str
         """Write the picture of a problem to a file, and return the Markdown that includes it."""
         assert section.picture
         file = path.with_name(f"{path.stem}-{section.number}.svg")
-        write_atomically(file, printed_sheets.svg_element(section.picture))
+        write_atomically(file, printed_sheets.draw_svg_element(section.picture))
         return f"![the graph]({file.name})"
 
     return documents.render_markdown(sheet, solution=solution, format_picture=write_picture)

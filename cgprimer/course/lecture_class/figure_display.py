@@ -27,7 +27,7 @@ def show_figure(figure: Figure, path: str | Path | None, call: str) -> Figure:
     if path is None:
         display = _detect_display()
         if display == "window":
-            _show_window(figure)
+            _show_in_window(figure)
         if display != "file":
             return figure
     target = Path(path if path is not None else f"{call}.png")
@@ -54,7 +54,7 @@ def _detect_display() -> str:
     return "window" if getattr(canvas, "required_interactive_framework", None) else "file"
 
 
-def _show_window(figure: Figure) -> None:
+def _show_in_window(figure: Figure) -> None:
     """Show a figure as an image in a pyplot window."""
     from matplotlib import pyplot
 

@@ -288,13 +288,13 @@ class ComputationalGraphPrimer(NetworkSteps):
         self._dataset = sample_batches(training_data, graph, number, size, self.seed)
         if self.overridden and graph is self.graph:
             self.run = self.batch_by_batch(self._dataset, size, self.seed)
-            return self._report_run()
+            return self._report_last_run()
         all_settings = self._lecture_settings | settings
         self.run = train(graph, self._dataset, batch_size=size, **all_settings)
         self._assigned_values = self._assigned_bias = None
-        return self._report_run()
+        return self._report_last_run()
 
-    def _report_run(self) -> TrainingRun:
+    def _report_last_run(self) -> TrainingRun:
         """Print and plot the losses of the last training, and return its run."""
         assert self.run is not None
         print_losses(self.run, self.display_vals_how_often, "[iter={}]".format)

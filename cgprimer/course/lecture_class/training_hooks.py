@@ -158,7 +158,7 @@ class NetworkSteps:
             }
         return self.vals_for_learnable_params | {f"{BIAS}{n}": float(b) for n, b in biases.items()}
 
-    def _create_point(self, data_tuples: Any) -> dict[str, Any]:
+    def _store_batch(self, data_tuples: Any) -> dict[str, Any]:
         """Store a batch, and return the values of all parameters and inputs, keyed by name."""
         self._batch = np.asarray(data_tuples, dtype=float)
         return self._collect_parameters() | dict(zip(self.graph.inputs, self._batch.T, strict=True))
@@ -189,7 +189,7 @@ class NetworkSteps:
 
         The results are stored in ``forw_prop_vals_at_layers`` and ``gradient_vals_for_layers``.
         """
-        at = self._create_point(data_tuples_in_batch)
+        at = self._store_batch(data_tuples_in_batch)
         values, layers = self.graph.evaluate(at), self.layer_vars
         self.forw_prop_vals_at_layers = {
             k: np.transpose([values[n] for n in names]).tolist() for k, names in layers.items()
@@ -210,11 +210,11 @@ class NetworkSteps:
         deriv_sigmoids: Any,
     ) -> None:
         """Update the parameters by gradient descent on the mean squared error of a batch."""
-        self._update_parameters(self._create_point(data_tuples_in_batch), y_errors_in_batch)
+        self._update_parameters(self._store_batch(data_tuples_in_batch), y_errors_in_batch)
 
     def backprop_and_update_params_multi_neuron_model(self, y_errors: Any) -> None:
         """Update parameters by gradient descent, after :meth:`forward_prop_multi_neuron_model`."""
-        self._update_parameters(self._create_point(self._batch), y_errors)
+        self._update_parameters(self._store_batch(self._batch), y_errors)
 
     def _update_parameters(self, at: dict[str, Any], y_errors: Any) -> None:
         """Update the parameters by gradient descent on the mean squared error of a batch."""

@@ -32,10 +32,10 @@ def print_losses(run: TrainingRun, interval: int, label: Callable[[int], str]) -
         label: a function from an iteration to the label of its line.
     """
     for step in range(interval, run.steps + 1, interval) if interval else ():
-        print_line(f"{label(step)}  loss = {mean_loss(run, step - interval, step):.4f}")
+        print_line(f"{label(step)}  loss = {compute_mean_loss(run, step - interval, step):.4f}")
 
 
-def mean_loss(run: TrainingRun, first: int, end: int) -> float:
+def compute_mean_loss(run: TrainingRun, first: int, end: int) -> float:
     """Return the mean of the recorded losses from iteration ``first`` up to, excluding, ``end``."""
     interval = run.steps_apart
     losses = run.step_losses[-(-first // interval) : -(-end // interval)]
@@ -105,7 +105,7 @@ def _print_samples_at(
         targets = {name: float(column[index]) for name, column in data.targets.items()}
         print_sample(index, run.known_graph, point, targets, _select_sample(edges, position))
         if index + interval <= run.steps:
-            loss = mean_loss(run, index, index + interval)
+            loss = compute_mean_loss(run, index, index + interval)
             print_line(f"[sample={index + interval}]  loss = {loss:.4f}")
 
 

@@ -37,7 +37,7 @@ class GraphPicture(NamedTuple):
     note: str
 
 
-class NumberSection(NamedTuple):
+class TableSection(NamedTuple):
     """A section of a comparison page: a heading, a table with its caption, and notes below."""
 
     heading: str
@@ -96,11 +96,11 @@ def comparison_page(comparison: Comparison, *, dark: bool = False, title: str | 
     """
     return render_page(
         "visualization/pages/comparison/comparison_page.html",
-        comparison_text.default_title(comparison) if title is None else title,
+        comparison_text.format_default_title(comparison) if title is None else title,
         dark=dark,
-        subtitle=comparison_text.subtitle(comparison),
+        subtitle=comparison_text.format_subtitle(comparison),
         graph=_draw_graph(comparison),
-        sections=_build_number_sections(comparison),
+        sections=_build_table_sections(comparison),
         methods=[_build_method_section(comparison, result) for result in comparison.results],
         of=comparison.of,
     )
@@ -111,9 +111,9 @@ def render_notebook_html(comparison: Comparison) -> str:
     return render_template(
         "visualization/pages/comparison/comparison_in_notebook.html",
         themes=collect_themes(),
-        subtitle=comparison_text.subtitle(comparison),
+        subtitle=comparison_text.format_subtitle(comparison),
         graph=_draw_graph(comparison),
-        sections=_build_number_sections(comparison),
+        sections=_build_table_sections(comparison),
     )
 
 
@@ -152,7 +152,7 @@ def describe_diagram(diagram: Diagram) -> str:
     return f"{counts}: {'; '.join(descriptions)}"
 
 
-def _build_number_sections(comparison: Comparison) -> list[NumberSection]:
+def _build_table_sections(comparison: Comparison) -> list[TableSection]:
     """Build the sections with the table of derivatives and the table of costs."""
     sections = []
     derivatives = comparison_text.build_derivative_table(comparison, _MOST_DERIVATIVES)
@@ -160,12 +160,12 @@ def _build_number_sections(comparison: Comparison) -> list[NumberSection]:
         caption = "each derivative by each method, and its relative error"
         remarks = comparison_text.explain_missing_errors(comparison)
         notes = [note for note in (derivatives.note, *remarks) if note]
-        sections.append(NumberSection("Derivatives", caption, derivatives, notes))
+        sections.append(TableSection("Derivatives", caption, derivatives, notes))
     operations = pluralize(comparison.primal_operations, "operation")
     caption = f"costs of the whole gradient; the graph alone takes {operations}"
     notes = [f"{'; '.join(comparison_text.NOTES)}."]
     costs = comparison_text.build_cost_table(comparison)
-    return [*sections, NumberSection("Costs", caption, costs, notes)]
+    return [*sections, TableSection("Costs", caption, costs, notes)]
 
 
 def _build_method_section(comparison: Comparison, result: MethodResult) -> MethodSection:

@@ -83,7 +83,7 @@ class Slide:
         return graph + sum(table.height for table in self.tables) + lines * LINE
 
     @property
-    def parts(self) -> int:
+    def n_parts(self) -> int:
         """The number of parts below the heading, which are separated by gaps."""
         return (
             (self.graph is not None) + len(self.tables) + bool(self.descriptions) + bool(self.notes)
@@ -180,8 +180,8 @@ def _lay_out_slides(comparison: Comparison, title: str | None) -> tuple[Slide, .
     notes = tuple(shorten_text(line, _ROOM) for line in wrapped)
     diagram = build_complete_diagram(comparison)
     for row in (ROW, _NARROW_ROW) if is_readable(diagram) else ():
-        numbers = Slide(None, _tables(comparison, len(comparison.wrt), row), (), notes)
-        left = room - numbers.height - numbers.parts * _BETWEEN
+        numbers = Slide(None, _build_tables(comparison, len(comparison.wrt), row), (), notes)
+        left = room - numbers.height - numbers.n_parts * _BETWEEN
         if left > _LEAST_GRAPH:
             graph = scale_diagram(diagram, _ROOM, left, READABLE_SIZE / DETAIL_SIZE)
             if graph is not None:
@@ -191,22 +191,24 @@ def _lay_out_slides(comparison: Comparison, title: str | None) -> tuple[Slide, .
     if graph is None:
         counts = pluralize(len(comparison.graph.variables), "variable")
         notes = (*notes, f"a graph of {counts}, too large for a picture on a slide")
-    last = Slide(None, _tables(comparison, len(comparison.wrt)), (), notes)
+    last = Slide(None, _build_tables(comparison, len(comparison.wrt)), (), notes)
     over = last.height + 2 * _BETWEEN - room
     if over > 0:
         fewer = len(comparison.wrt) - int((over + LINE) / ROW) - 1
-        last = replace(last, tables=_tables(comparison, max(1, fewer)))
+        last = replace(last, tables=_build_tables(comparison, max(1, fewer)))
     last = _add_descriptions(comparison, last, room)
     return (last,) if graph is None else (Slide(graph), last)
 
 
-def _tables(comparison: Comparison, most: int, row: float = ROW) -> tuple[MeasuredTable, ...]:
+def _build_tables(
+    comparison: Comparison, max_derivatives: int, row: float = ROW
+) -> tuple[MeasuredTable, ...]:
     """Build the table of derivatives, with as many digits as fit on a slide, and that of costs."""
     costs = MeasuredTable(
         comparison_text.build_cost_table(comparison), _ROOM, row=row, first=_INDENT - 18.0
     )
     for digits in _DIGITS:
-        table = comparison_text.build_derivative_table(comparison, most, digits)
+        table = comparison_text.build_derivative_table(comparison, max_derivatives, digits)
         if table is None:
             return (costs,)
         rows = (
@@ -229,7 +231,7 @@ def _add_descriptions(comparison: Comparison, slide: Slide, room: float) -> Slid
         if not result.refused  # the table of costs gives the reason of a refusal
     )
     fuller = replace(slide, descriptions=descriptions)
-    return fuller if fuller.height + fuller.parts * _BETWEEN <= room else slide
+    return fuller if fuller.height + fuller.n_parts * _BETWEEN <= room else slide
 
 
 class _Heading(NamedTuple):
@@ -250,12 +252,12 @@ class _Heading(NamedTuple):
 
 def _lay_out_heading(comparison: Comparison, title: str | None) -> _Heading:
     """Wrap the title of a slide, and place the subtitle next to or below the title."""
-    text = comparison_text.default_title(comparison) if title is None else title
+    text = comparison_text.format_default_title(comparison) if title is None else title
     wrapped = wrap_words(text, _ROOM, TITLE_SIZE, bold=True)
     if len(wrapped) > _MOST_TITLE_LINES:
         wrapped = (*wrapped[: _MOST_TITLE_LINES - 1], f"{wrapped[_MOST_TITLE_LINES - 1]} …")
     lines = tuple(shorten_text(line, _ROOM, TITLE_SIZE, bold=True) for line in wrapped)
-    subtitle = shorten_text(comparison_text.subtitle(comparison), _ROOM, TEXT + 1)
+    subtitle = shorten_text(comparison_text.format_subtitle(comparison), _ROOM, TEXT + 1)
     used = measure_text(lines[0], TITLE_SIZE, bold=True) if lines else 0.0
     is_one_line = len(lines) == 1 and used + 40 + measure_text(subtitle, TEXT + 1) <= _ROOM
     bottom = 18.0 + _TITLE_LINE * len(lines) + (0.0 if is_one_line else 22.0) + 4.0
@@ -283,8 +285,8 @@ def _draw_slides(
 def _draw_slide(pen: Pen, slide: Slide, y: float, bottom: float) -> None:
     """Draw the parts of a slide between the vertical positions ``y`` and ``bottom``."""
     spare = bottom - y - slide.height
-    gap = min(spare / max(slide.parts, 1), _MOST_BETWEEN)
-    if slide.graph is not None and slide.parts == 1:
+    gap = min(spare / max(slide.n_parts, 1), _MOST_BETWEEN)
+    if slide.graph is not None and slide.n_parts == 1:
         _draw_graph_and_legend(pen, slide.graph, y, bottom)
     elif slide.graph is not None:
         paint_graph(pen, slide.graph, SLIDE_WIDTH / 2, y)

@@ -37,11 +37,11 @@ _DESCRIPTIONS = {
 }
 
 
-def default_title(comparison: Comparison) -> str:
+def format_default_title(comparison: Comparison) -> str:
     """Return the default title of a comparison, such as ``The gradient of xw, by five methods``.
 
     >>> from cgprimer import compare, parse
-    >>> default_title(compare(parse("xw = k*xa"), {"xa": 1, "k": 2}))
+    >>> format_default_title(compare(parse("xw = k*xa"), {"xa": 1, "k": 2}))
     'The derivative of xw, by five methods'
     """
     noun = "derivative" if len(comparison.wrt) == 1 else "gradient"
@@ -50,7 +50,7 @@ def default_title(comparison: Comparison) -> str:
     return f"The {noun} of {comparison.of}, by {number} method{'' if count == 1 else 's'}"
 
 
-def subtitle(comparison: Comparison) -> str:
+def format_subtitle(comparison: Comparison) -> str:
     """Return the subtitle of a comparison: the value of the output and its number of operations."""
     sign = choose_equality_sign(comparison.value)
     operations = pluralize(comparison.primal_operations, "operation")

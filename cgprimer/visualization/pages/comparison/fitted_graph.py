@@ -64,7 +64,7 @@ def build_complete_diagram(comparison: Comparison) -> Diagram:
         if name in needed:
             needed.update(graph.depends_on.get(name, ()))
             needed.update(graph.parameters_of.get(name, ()))
-    nodes = (n if n.key in needed else _keep_expression(n) for n in diagram.nodes)
+    nodes = (n if n.key in needed else _remove_value(n) for n in diagram.nodes)
     # A parameter on the edge to a vertex that was not computed may have no value.
     edges = (e if e.head in needed else _remove_edge_values(e) for e in diagram.edges)
     return Diagram(tuple(nodes), tuple(edges))
@@ -129,7 +129,7 @@ def _shorten_diagram(diagram: Diagram) -> Iterator[tuple[Diagram, float, str]]:
     usual_scale, label_scale = READABLE_SIZE / DETAIL_SIZE, READABLE_SIZE / LABEL_SIZE
     if is_readable(diagram):
         nodes, edges = diagram.nodes, diagram.edges
-        values = tuple(map(_keep_value, nodes))
+        values = tuple(map(_remove_expression, nodes))
         edge_names = tuple(map(_remove_edge_values, edges))
         versions = (
             (nodes, edges, usual_scale, ""),
@@ -153,12 +153,12 @@ def _shorten_diagram(diagram: Diagram) -> Iterator[tuple[Diagram, float, str]]:
     yield labels, label_scale, note.partition(";")[0]
 
 
-def _keep_value(node: Node) -> Node:
+def _remove_expression(node: Node) -> Node:
     """Remove the expression from a vertex, and keep its value, which may have several lines."""
     return replace(node, detail=node.detail[_find_value_index(node) :])
 
 
-def _keep_expression(node: Node) -> Node:
+def _remove_value(node: Node) -> Node:
     """Remove the value from a vertex, and keep its expression."""
     return replace(node, detail=node.detail[: _find_value_index(node)])
 

@@ -72,14 +72,18 @@ def build_walk(scene: Scene, method: str, scheme: str = SCHEMES[0], h: float | N
             f"the graph has arrays, but {method} steps through scalars only", hint=SCALARS_HINT
         )
     if method == "finite-difference":
-        return _walk_differences(scene, scheme, h)
-    builders = {"forward": _walk_forward, "reverse": _walk_reverse, "path-sum": _walk_paths}
+        return _build_difference_walk(scene, scheme, h)
+    builders = {
+        "forward": _build_forward_walk,
+        "reverse": _build_reverse_walk,
+        "path-sum": _build_path_sum_walk,
+    }
     return builders[method](scene)
 
 
-def _walk_reverse(scene: Scene) -> Walk:
+def _build_reverse_walk(scene: Scene) -> Walk:
     """Build the steps of reverse mode: a forward sweep, then a backward sweep."""
-    program, contributions, program_steps = _read_sweep(scene, "reverse", "bar")
+    program, contributions, program_steps = _differentiate_by_sweep(scene, "reverse", "bar")
     builder = Builder(simplify=False)
     indices = copy_tape(builder, contributions.tape)
     steps = [step.renumber(indices) for step in (program_steps.start, *program_steps.steps)]
@@ -126,9 +130,9 @@ def _reveal_flows(
             steps[last] = steps[last].add_reveals(Reveal("edge", edge, flows[share.product]))
 
 
-def _walk_forward(scene: Scene) -> Walk:
+def _build_forward_walk(scene: Scene) -> Walk:
     """Build the steps of forward mode: one pass for each differentiated name."""
-    program, contributions, program_steps = _read_sweep(scene, "forward", "dot")
+    program, contributions, program_steps = _differentiate_by_sweep(scene, "forward", "dot")
     builder, tape = Builder(simplify=False), contributions.tape
     # All values are outputs, so that their indices are known after the seeds are substituted.
     full_tape = replace(tape, outputs={str(i): i for i in range(tape.size)}, shares=())
@@ -165,7 +169,7 @@ def _build_seed_step(
     )
     return replace(
         start.add_reveals(*reveals),
-        text=_describe_seeds(seeds),
+        text=_format_seeds(seeds),
         line=0,
         row=scene.row_indices[name],
         column="derivative",
@@ -175,7 +179,7 @@ def _build_seed_step(
     )
 
 
-def _read_sweep(
+def _differentiate_by_sweep(
     scene: Scene, method: str, mark: Mark
 ) -> tuple[DerivativeProgram, RowContributions, ProgramSteps]:
     """Differentiate in forward or reverse mode; return the program, contributions and steps."""
@@ -184,7 +188,7 @@ def _read_sweep(
     return program, contributions, read_program(contributions.tape, scene, contributions)
 
 
-def _describe_seeds(seeds: Mapping[str, float]) -> str:
+def _format_seeds(seeds: Mapping[str, float]) -> str:
     """Format the seeds with their values; of many seeds, show only the nonzero ones."""
     texts = {seed: f"{format_name(seed)} = {value:g}" for seed, value in seeds.items()}
     if len(texts) <= _MOST_SEEDS:
@@ -193,7 +197,7 @@ def _describe_seeds(seeds: Mapping[str, float]) -> str:
     return f"{'; '.join(ones)}; the other {len(texts) - len(ones)} seeds = 0"
 
 
-def _walk_paths(scene: Scene) -> Walk:
+def _build_path_sum_walk(scene: Scene) -> Walk:
     """Build the steps of path-sum: values, local partials, then products along the paths."""
     tape = scene.vertex_tape
     root, sources = tape.index(scene.target), [tape.index(name) for name in scene.wrt]
@@ -304,7 +308,7 @@ def _build_result_step(scene: Scene, number: int, text: str, value: int, **chang
 
 
 @dataclass
-class _Differences:
+class _DifferenceSteps:
     """The steps of finite differences while they are collected on one tape.
 
     Attributes:
@@ -457,7 +461,7 @@ class _Differences:
         self.steps.append(replace(step, phase=len(self.phases) - 1, operands=operands))
 
 
-def _walk_differences(scene: Scene, scheme: str, h: float | None) -> Walk:
+def _build_difference_walk(scene: Scene, scheme: str, h: float | None) -> Walk:
     """Build the steps of finite differences: evaluations with one variable shifted at a time."""
     options: dict[str, Any] = {"scheme": scheme, "step": h}
     program = differentiate(
@@ -467,7 +471,7 @@ def _walk_differences(scene: Scene, scheme: str, h: float | None) -> Walk:
         run.shift.name: run.shift.leaf for run in program.passes if run.shift is not None
     }
     program_steps = read_program(program.tape, scene)
-    differences = _Differences(scene, scheme, program.tape, program_steps, shift_leaves)
+    differences = _DifferenceSteps(scene, scheme, program.tape, program_steps, shift_leaves)
     differences.evaluate_point()
     n_evaluations = len(differences.differentiable_names) * len(differences.sides)
     n_steps = n_evaluations * (len(program_steps.steps) + 2)

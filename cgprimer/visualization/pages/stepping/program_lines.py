@@ -205,10 +205,10 @@ def read_program(
     ('v1 = cd*xa', 'xw = v1 + 1', 'bar_xw = 1', 'bar_v1 = 1', 'bar_cd = xa')
     """
     names, first = labels(tape), len(tape.leaves)
-    name_steps = dict(_describe_names(tape, scene))
+    name_steps = dict(_build_name_steps(tape, scene))
     lines = [
-        *_read_instructions(tape, scene, name_steps, contributions),
-        *_read_aliases(tape, names, name_steps, contributions),
+        *_build_instruction_steps(tape, scene, name_steps, contributions),
+        *_build_alias_steps(tape, names, name_steps, contributions),
     ]
     lines.sort(key=lambda line: line[:2])
     steps = [replace(step, line=k) for k, (_, _, step) in enumerate(lines)]
@@ -227,7 +227,7 @@ def read_program(
     return ProgramSteps(start, tuple(steps))
 
 
-def _read_instructions(
+def _build_instruction_steps(
     tape: Tape,
     scene: Scene,
     name_steps: Mapping[str, Step],
@@ -266,7 +266,7 @@ def _read_instructions(
         yield index, 0, step
 
 
-def _describe_names(tape: Tape, scene: Scene) -> Iterator[tuple[str, Step]]:
+def _build_name_steps(tape: Tape, scene: Scene) -> Iterator[tuple[str, Step]]:
     """Yield each name of the tape that is a row or an edge, with the step that computes it."""
     for name, index in tape.names.items():
         kind, variables, copy = parse_internal(name)
@@ -296,7 +296,7 @@ def _assign_unnamed_values(tape: Tape, named_steps: Mapping[int, Step]) -> dict[
     return owners
 
 
-def _read_aliases(
+def _build_alias_steps(
     tape: Tape,
     names: list[str],
     name_steps: Mapping[str, Step],

@@ -32,7 +32,7 @@ from cgprimer.visualization.diagrams.theme import READABLE_SIZE, SLIDE_HEIGHT, m
 from cgprimer.visualization.diagrams.vertex_shapes import build_shape_patches
 from cgprimer.visualization.pages.stepping.scene import Scene, Vertex
 from cgprimer.visualization.pages.stepping.slide_tables import (
-    choose_missing_style,
+    build_missing_style,
     format_partial_sum,
     format_shifted_value,
     format_value,
@@ -253,7 +253,7 @@ def _draw_vertex_text(
     pen.write(box.x, box.y - 21 * scale, vertex.name, size * 1.05, weight="bold", **style)
     for line, y, number in ((text, box.y, value), (below, box.y + 21 * scale, derivative)):
         pen.write(
-            box.x, y, line, size, **(choose_missing_style(pen) if number is None else {}), **style
+            box.x, y, line, size, **(build_missing_style(pen) if number is None else {}), **style
         )
 
 

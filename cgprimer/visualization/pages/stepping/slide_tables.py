@@ -193,7 +193,7 @@ def _draw_table(
                 pen.band(left, right, y, ROW, first=k == 0)
         for column, (_, _, cells) in columns.items():
             text, is_number = cells[index]
-            style: dict[str, Any] = {"weight": weight} if is_number else choose_missing_style(pen)
+            style: dict[str, Any] = {"weight": weight} if is_number else build_missing_style(pen)
             if is_highlighted and column == current_column:
                 style["bbox"] = {
                     "facecolor": "none",
@@ -208,7 +208,7 @@ def _draw_table(
     return y + ROW / 2
 
 
-def choose_missing_style(pen: Pen) -> dict[str, Any]:
+def build_missing_style(pen: Pen) -> dict[str, Any]:
     """Return the text style for numbers that are not computed yet."""
     return {"color": pen.faint, "style": "italic", "weight": "normal"}
 
