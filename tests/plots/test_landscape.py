@@ -21,7 +21,7 @@ from cgprimer.training.objective import loss_and_gradient
 from cgprimer.training.runs import save_run
 from cgprimer.visualization.plots.function_plot import function_curves
 from cgprimer.visualization.plots.loss_landscape import Landscape, landscape
-from cgprimer.visualization.plots.loss_plot import over_time, smoothed
+from cgprimer.visualization.plots.loss_plot import compute_moving_average, over_time
 from cgprimer.visualization.plots.loss_surface import build_loss_surface
 from cgprimer.visualization.plots.plotted_runs import choose_axis, merge_true_values, name_runs
 from tests.approval import refused
@@ -258,16 +258,18 @@ def test_mistakes_with_runs(tmp_path: Path) -> None:
 
 
 def test_smoothing() -> None:
-    assert smoothed([1.0, 2.0, 6.0], 1) == [1.0, 2.0, 6.0]
-    assert smoothed([1.0, float("nan"), 3.0], 3) == [1.0, 2.0, 3.0]
-    tiny = smoothed([1e50, *[1e-20] * 40], 7)[-20:]  # what is large and gone leaves no trace
+    assert compute_moving_average([1.0, 2.0, 6.0], 1) == [1.0, 2.0, 6.0]
+    assert compute_moving_average([1.0, float("nan"), 3.0], 3) == [1.0, 2.0, 3.0]
+    tiny = compute_moving_average([1e50, *[1e-20] * 40], 7)[
+        -20:
+    ]  # large past values leave no trace
     assert tiny == pytest.approx([1e-20] * 20)
     values = np.random.default_rng(0).normal(size=50)
     for window in (1, 2, 5, 8, 49, 50, 64, 200):
         slow = [
             values[max(0, k - (window - 1) // 2) : k + window // 2 + 1].mean() for k in range(50)
         ]
-        assert smoothed(values.tolist(), window) == pytest.approx(slow)
+        assert compute_moving_average(values.tolist(), window) == pytest.approx(slow)
 
 
 def test_compiled_code_draws_the_surface_of_many_samples(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ _NOTE = "bar_v is the adjoint of v: the derivative of {} with respect to v"
 def build_backward_diagram(
     graph: ExpressionGraph, *, at: Mapping[str, float] | None = None, of: str | None = None
 ) -> Diagram:
-    """Build a diagram with a vertex for each adjoint, from the seed to the inputs and parameters.
+    """Build a diagram of the backward sweep, with a vertex for each adjoint.
 
     Arguments are those of :func:`cgprimer.draw`; with ``at`` every adjoint shows its value.
 
@@ -47,12 +47,12 @@ def build_backward_diagram(
         if tape.has_arrays:
             terms.setdefault(tail, []).append(sweep.build_product_formula(contribution))
             continue
-        partial = sweep.partial_formula(contribution)
+        partial = sweep.build_partial_formula(contribution)
         instruction = tape.instruction(head)
         is_repeated = instruction is not None and instruction.operands.count(tail) > 1
         adjoint = Name(f"bar_{names[head]}")
         partials = _list_summands(partial) if is_repeated else [partial]
-        terms.setdefault(tail, []).extend(_multiply(adjoint, part) for part in partials)
+        terms.setdefault(tail, []).extend(_build_product(adjoint, part) for part in partials)
     nodes = [Node(str(root), f"bar_{names[root]}", "seed", ("= 1",))]
     for index in sorted(terms, reverse=True):
         role: Role = "adjoint" if index >= len(tape.leaves) else "gradient"
@@ -65,18 +65,18 @@ def build_backward_diagram(
 
 
 def _list_summands(partial: Expression) -> list[Expression]:
-    """Split the partial derivative of a repeated operand into one term per operand position."""
+    """List the summands of the partial with respect to an operand that occurs several times."""
     if isinstance(partial, Apply) and partial.primitive == "add":
         return [part for side in partial.arguments for part in _list_summands(side)]
     return [partial]
 
 
-def _multiply(adjoint: Expression, partial: Expression) -> Expression:
-    """Multiply an adjoint by a partial derivative, without factors of 1 or nested products."""
+def _build_product(adjoint: Expression, partial: Expression) -> Expression:
+    """Build the expression adjoint * partial, without factors of 1 or nested products."""
     if isinstance(partial, Number) and partial.value == 1.0:
         return adjoint
     if isinstance(partial, Number) and partial.value == -1.0:
         return Apply("neg", (adjoint,))
     if isinstance(partial, Apply) and partial.primitive == "mul":  # a*(b*c) becomes a*b*c
-        return Apply("mul", (_multiply(adjoint, partial.arguments[0]), partial.arguments[1]))
+        return Apply("mul", (_build_product(adjoint, partial.arguments[0]), partial.arguments[1]))
     return Apply("mul", (adjoint, partial))

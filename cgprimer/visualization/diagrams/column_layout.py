@@ -31,7 +31,7 @@ Route = list[Point]
 
 @dataclass(frozen=True, slots=True)
 class ColumnLayout:
-    """The boxes of vertices and the routes of edges; routes connect outlines of vertices."""
+    """A layout in columns: the box of each vertex, the route of each edge, the number of layers."""
 
     boxes: dict[str, Box]
     routes: list[Route]
@@ -39,7 +39,7 @@ class ColumnLayout:
 
 
 def find_columns(keys: Sequence[str], edges: Edges) -> list[list[str]] | None:
-    """Return the vertices of each layer; None if an edge connects layers that are not neighbors.
+    """Group the vertices into layers; None if an edge connects layers that are not neighbors.
 
     >>> find_columns(["a", "b", "c"], [("a", "c"), ("b", "c")])
     [['a', 'b'], ['c']]
@@ -60,7 +60,7 @@ def find_columns(keys: Sequence[str], edges: Edges) -> list[list[str]] | None:
 
 
 def is_network(columns: Sequence[Sequence[str]], edges: Edges) -> bool:
-    """Return whether some layer is as wide as in a neural network, for example three units.
+    """Return whether the columns look like the layers of a neural network, not like a chain.
 
     >>> edges = [("a", "c"), ("a", "d"), ("b", "c"), ("b", "d")]
     >>> is_network([["a", "b"], ["c", "d"]], edges), is_network([["a"], ["c"]], edges[:1])
@@ -77,7 +77,7 @@ def is_network(columns: Sequence[Sequence[str]], edges: Edges) -> bool:
 
 
 def order_columns(columns: Sequence[Sequence[str]], edges: Edges) -> list[list[str]]:
-    """Sort the vertices of each column to reduce edge crossings.
+    """Reorder the vertices in each column to reduce edge crossings.
 
     >>> edges = [("p", "d"), ("a", "c"), ("a", "d"), ("b", "c"), ("b", "d")]
     >>> order_columns([["p", "a", "b"], ["c", "d"]], edges)
@@ -108,7 +108,7 @@ def order_columns(columns: Sequence[Sequence[str]], edges: Edges) -> list[list[s
 
 
 def _count_crossings(columns: Sequence[Sequence[str]], edges: Edges) -> int:
-    """Count the pairs of edges that cross."""
+    """Count the pairs of edges that cross each other."""
     rank = {key: position for column in columns for position, key in enumerate(column)}
     layer = {key: number for number, column in enumerate(columns) for key in column}
     by_layer: dict[int, list[tuple[int, int]]] = defaultdict(list)
@@ -132,7 +132,7 @@ def lay_out_columns(
     label_gap: float,
     aspect: float = 0.0,
 ) -> ColumnLayout | None:
-    """Lay out a graph in columns.
+    """Lay out a graph with straight edges: a network in columns, or a chain in several rows.
 
     Args:
         sizes: width and height of each vertex, in topological order.
@@ -156,7 +156,7 @@ def lay_out_columns(
         return _lay_out_rows(columns, sizes, edges, shapes, gaps, node_gap, aspect)
     columns = order_columns(columns, edges)
     boxes = _place_network(columns, sizes, edges, gaps, node_gap)
-    routes = _route_straight(boxes, edges, shapes)
+    routes = _route_straight_edges(boxes, edges, shapes)
     return ColumnLayout(boxes, routes, len(columns)) if routes else None
 
 
@@ -168,7 +168,7 @@ def _compute_column_gaps(
     layer_gap: float,
     label_gap: float,
 ) -> dict[int, float]:
-    """Return the gap after each column: wider if its edges cross."""
+    """Return the width of the gap after each column; gaps with crossing edges are wider."""
     counts = Counter(layer[tail] for tail, _ in edges)
     gaps = {}
     for number, count in counts.items():
@@ -187,7 +187,7 @@ def _place_network(
     gaps: Mapping[int, float],
     node_gap: float,
 ) -> dict[str, Box]:
-    """Return the boxes of a network: every layer centered on a common line."""
+    """Return the box of each vertex of a network, with all columns centered vertically."""
     heads = {head for _, head in edges}
     heights = [sum(sizes[key][1] for key in column) for column in columns]
     tallest = max(h + node_gap * (len(c) - 1) for h, c in zip(heights, columns, strict=True))
@@ -207,13 +207,13 @@ def _place_network(
     return boxes
 
 
-def _route_straight(
+def _route_straight_edges(
     boxes: Mapping[str, Box],
     edges: Edges,
     shapes: Mapping[str, Shape],
     level: Collection[str] = (),
 ) -> list[Route] | None:
-    """Return straight routes; None if a route would cross another vertex.
+    """Route each edge as a straight line; None if a line would cross another vertex.
 
     Edges between vertices of `level` connect the midpoints of their sides.
     """
@@ -236,7 +236,7 @@ def _route_straight(
 def _compute_port_offsets(
     boxes: Mapping[str, Box], edges: Edges, side: int, level: Collection[str]
 ) -> dict[int, float]:
-    """Return the vertical offset of each edge at its vertex; side 0 is the tail, 1 the head."""
+    """Return the vertical offset of each edge at its tail (side 0) or at its head (side 1)."""
     at: dict[str, list[int]] = defaultdict(list)
     for number, edge in enumerate(edges):
         at[edge[side]].append(number)
@@ -252,7 +252,7 @@ def _compute_port_offsets(
 
 
 def _crosses_box(route: Route, box: Box) -> bool:
-    """Return whether a straight line crosses a box (Liang-Barsky clipping)."""
+    """Return whether a straight route crosses a box (Liang-Barsky clipping)."""
     (x, y), (end_x, end_y) = route
     near, far = 0.0, 1.0
     for start, distance, middle, size in (
@@ -278,7 +278,7 @@ def _lay_out_rows(
     node_gap: float,
     aspect: float,
 ) -> ColumnLayout | None:
-    """Lay out a chain in the number of rows that matches the aspect best."""
+    """Break a chain into the number of rows that matches an aspect ratio best, and place them."""
     main = _find_main_path(columns, edges)
     heads: dict[str, list[str]] = defaultdict(list)
     for tail, head in edges:
@@ -308,7 +308,7 @@ def _lay_out_rows(
 
 
 def _find_main_path(columns: Sequence[Sequence[str]], edges: Edges) -> list[str]:
-    """Return one vertex of each column: a path from the first column to the last."""
+    """Return a path from the first column to the last, with one vertex of each column."""
     tails: dict[str, list[str]] = defaultdict(list)
     for tail, head in edges:
         tails[head].append(tail)
@@ -325,7 +325,7 @@ def _find_main_path(columns: Sequence[Sequence[str]], edges: Edges) -> list[str]
 def _split_into_rows(
     columns: Sequence[Sequence[str]], breaks: Sequence[int], main: Sequence[str], tails: set[str]
 ) -> list[list[list[str]]]:
-    """Return the columns of each row; leaves before a break move to the next row."""
+    """Split columns into rows at the given breaks; leaves before a break move to the next row."""
     rows = []
     for first, last in pairwise((0, *breaks, len(columns))):
         row = [list(column) for column in columns[first:last]]
@@ -343,7 +343,7 @@ def _compute_row_width(
     gaps: Mapping[int, float],
     columns: Sequence[Sequence[str]],
 ) -> float:
-    """Return the width of a row with the gaps between its columns."""
+    """Return the width of a row of columns, including the gaps between the columns."""
     layer = {key: number for number, column in enumerate(columns) for key in column}
     across = sum(max(sizes[key][0] for key in column) for column in row)
     return across + sum(gaps.get(layer[column[0]], 0.0) for column in row[:-1])
@@ -352,7 +352,7 @@ def _compute_row_width(
 def _compute_row_height(
     row: Sequence[Sequence[str]], sizes: Mapping[str, Size], main: Sequence[str], node_gap: float
 ) -> tuple[float, float]:
-    """Return the heights of a row above and below its main path."""
+    """Return how far a row extends above and below its main path, in points."""
     above = max(sizes[key][1] for column in row for key in column if key in main) / 2
     below = above
     for column in row:
@@ -371,7 +371,7 @@ def _place_rows(
     node_gap: float,
     main: Sequence[str],
 ) -> ColumnLayout | None:
-    """Return the layout of several rows, with the main path from each row to the next."""
+    """Place the columns of each row, and route the edges from each row to the next."""
     layer = {key: number for number, column in enumerate(columns) for key in column}
     boxes: dict[str, Box] = {}
     ends, top = [], 0.0  # of the rows: left, right, and the height of the gap below
@@ -392,7 +392,7 @@ def _place_rows(
         top = level + below + _ROW_GAP
     row_of = {key: number for number, row in enumerate(rows) for column in row for key in column}
     inside = [edge for edge in edges if row_of[edge[0]] == row_of[edge[1]]]
-    straight = _route_straight(boxes, inside, shapes, main)
+    straight = _route_straight_edges(boxes, inside, shapes, main)
     if straight is None:
         return None
     right = max(end for end, _ in ends) + _LANE

@@ -57,7 +57,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Vertices inside one frame, such as the layers of one worker.
+    """A frame around some vertices of a diagram, such as the layers of one worker.
 
     `label` is the text at the top of the frame; `keys` are the keys of its nodes. Parts are ordered
     from left to right.

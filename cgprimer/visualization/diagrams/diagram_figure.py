@@ -18,7 +18,7 @@ from cgprimer.visualization.diagrams.slide_layout import (
     SlideLayout,
     slide_layout,
 )
-from cgprimer.visualization.diagrams.slide_pen import Pen, sheet
+from cgprimer.visualization.diagrams.slide_pen import Pen, create_canvas
 from cgprimer.visualization.diagrams.text_layout import measure_text
 from cgprimer.visualization.diagrams.theme import (
     DETAIL_SIZE,
@@ -55,26 +55,26 @@ def draw_diagram(diagram: Diagram, *, dark: bool = False) -> Figure:
     picture = slide_layout(diagram)
     around = picture.captions
     wide, tall = around.size
-    figure, pen = sheet(wide, tall, dark=dark)
+    figure, pen = create_canvas(wide, tall, dark=dark)
     # The figure's left and upper border in the layout's coordinates.
     centre = picture.layout.width / 2
     left, top = centre - wide / 2, -around.above - (tall - around.filled[1]) / 2
     bottom = top + tall
     pen.axes.set_xlim(left, left + wide)
     pen.axes.set_ylim(bottom, top)
-    paint(pen, diagram, picture)
+    draw_vertices_and_edges(pen, diagram, picture)
     pen.lines(centre, top + MARGIN, around.title, TITLE_SIZE, align="center", weight="bold")
     around.legend.draw(pen, centre, bottom - MARGIN - around.legend.height)
     pen.lines(centre, bottom - around.below + NOTES_GAP, around.notes, DETAIL_SIZE, align="center")
     return figure
 
 
-def paint(pen: Pen, diagram: Diagram, picture: SlideLayout) -> None:
-    """Draw a diagram, without title and legend, in the coordinates of its layout.
+def draw_vertices_and_edges(pen: Pen, diagram: Diagram, picture: SlideLayout) -> None:
+    """Draw the frames, edges and vertices of a diagram with a pen, without title and legend.
 
     >>> diagram = Diagram((Node("xa", "xa", "input"),), ())
-    >>> _, pen = sheet()
-    >>> paint(pen.part(0, 0, 90, 90, scale=0.9), diagram, slide_layout(diagram))
+    >>> _, pen = create_canvas()
+    >>> draw_vertices_and_edges(pen.part(0, 0, 90, 90, scale=0.9), diagram, slide_layout(diagram))
     >>> [(text.get_text(), text.get_fontsize()) for text in pen.axes.figure.axes[1].texts]
     [('xa', 18.0)]
     """
@@ -82,11 +82,11 @@ def paint(pen: Pen, diagram: Diagram, picture: SlideLayout) -> None:
         _draw_frame(pen, part, around)
     for edge, line in zip(diagram.edges, picture.layout.lines, strict=True):
         points = line[::-1] if diagram.backward_arrows else line
-        _draw_line(pen, points, edge.emphasis, edge.dropped)
+        _draw_edge(pen, points, edge.emphasis, edge.dropped)
     labels = zip(diagram.edges, picture.labels.boxes, picture.label_texts, strict=True)
     for edge, box, lines in labels:
         if box is not None:
-            _draw_label(pen, edge, box, lines)
+            _draw_edge_label(pen, edge, box, lines)
     for node in diagram.nodes:
         box, detail = picture.layout.boxes[node.key], picture.details[node.key]
         if node.count > 1:
@@ -95,7 +95,7 @@ def paint(pen: Pen, diagram: Diagram, picture: SlideLayout) -> None:
 
 
 def _draw_frame(pen: Pen, part: Part, box: Box) -> None:
-    """Draw the outline of a part, with its label at the top."""
+    """Draw the frame of a part of a diagram, with its label at the top."""
     left, right = box.x - box.width / 2, box.x + box.width / 2
     top, bottom = box.y - box.height / 2, box.y + box.height / 2
     corners = [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)]
@@ -105,8 +105,8 @@ def _draw_frame(pen: Pen, part: Part, box: Box) -> None:
     pen.lines(box.x, y, lines[1:], DETAIL_SIZE, align="center")
 
 
-def _draw_label(pen: Pen, edge: Edge, box: Box, lines: tuple[str, ...]) -> None:
-    """Draw the lines of the label of an edge on the background color."""
+def _draw_edge_label(pen: Pen, edge: Edge, box: Box, lines: tuple[str, ...]) -> None:
+    """Draw the label of an edge on a rectangle in the background color."""
     high = box.height / len(lines) / 2 + (_WIDE_OVERHANG if edge.emphasis else _OVERHANG)
     for number, text in enumerate(lines):
         y = box.y + (number - (len(lines) - 1) / 2) * DETAIL_SIZE * LINE_SPACING
@@ -117,8 +117,8 @@ def _draw_label(pen: Pen, edge: Edge, box: Box, lines: tuple[str, ...]) -> None:
         pen.write(box.x, y, text, DETAIL_SIZE, align="center", color=ink)
 
 
-def _draw_line(pen: Pen, line: tuple[Point, ...], emphasis: bool, dropped: bool) -> None:
-    """Draw a line with its arrow head: wide and double on a path, faint and dashed if dropped."""
+def _draw_edge(pen: Pen, line: tuple[Point, ...], emphasis: bool, dropped: bool) -> None:
+    """Draw an edge with its arrow head: wide and double on a path, faint and dashed if dropped."""
     large = 1.5 if emphasis else 1.0
     color = pen.look.path if emphasis else pen.look.edge
     color = fade_color(color, pen.look) if dropped else color
@@ -143,7 +143,7 @@ def _draw_line(pen: Pen, line: tuple[Point, ...], emphasis: bool, dropped: bool)
 
 
 def _draw_stack(pen: Pen, node: Node, box: Box, step: float) -> None:
-    """Draw two offset outlines behind a vertex that represents several vertices."""
+    """Draw two shifted outlines behind a vertex that represents several vertices."""
     for behind in (2, 1):
         moved = box.translate(step * behind, -_STACK * behind)
         for patch in build_shape_patches(pen.look.roles[node.role], moved):
@@ -152,7 +152,7 @@ def _draw_stack(pen: Pen, node: Node, box: Box, step: float) -> None:
 
 
 def _draw_node(pen: Pen, node: Node, box: Box, detail: tuple[str, ...]) -> None:
-    """Draw the outline, the label and the detail lines of a vertex."""
+    """Draw the outline of a vertex, with its label and its detail lines."""
     for number, patch in enumerate(build_shape_patches(pen.look.roles[node.role], box)):
         if node.emphasis:  # only the outer line of a double outline becomes wide
             patch.set(linewidth=1.2 if number else 4.2, edgecolor=pen.look.path)

@@ -31,7 +31,7 @@ TEXTS: Registry[Callable[..., str]] = Registry(
 
 
 def formats() -> tuple[str, ...]:
-    """Return the suffixes of the files that a diagram can be written to.
+    """Return the file suffixes of all picture formats, including registered formats.
 
     >>> formats()[:7]
     ('png', 'svg', 'pdf', 'dot', 'gv', 'mmd', 'tex')
@@ -40,7 +40,7 @@ def formats() -> tuple[str, ...]:
 
 
 def register_picture_format(ending: str, written: Callable[..., str]) -> None:
-    """Register a custom picture format; packages can use an entry point instead.
+    """Register a custom picture format; a package can declare an entry point instead.
 
     Args:
         ending: suffix of the files, without a dot: ``cgprimer draw FILE -o graph.ENDING``.
@@ -65,7 +65,7 @@ def register_picture_format(ending: str, written: Callable[..., str]) -> None:
 
 
 def unregister_picture_format(name: str) -> None:
-    """Remove a format that was registered with :func:`register_picture_format`.
+    """Remove a picture format that was registered with :func:`register_picture_format`.
 
     Raises:
         UsageError: the format is not registered.
@@ -74,7 +74,7 @@ def unregister_picture_format(name: str) -> None:
 
 
 def format_diagram(diagram: Diagram, kind: str, *, dark: bool = False) -> str:
-    """Return a diagram as DOT (`dot`, `gv`), Mermaid (`mmd`), TikZ (`tex`) or a registered format.
+    """Convert a diagram to DOT (`dot`, `gv`), Mermaid (`mmd`), TikZ (`tex`) or a registered format.
 
     >>> from cgprimer.visualization.diagrams.diagram import Node
     >>> format_diagram(Diagram((Node("xa", "xa", "input"),), ()), "gv").split()[0]
@@ -84,7 +84,7 @@ def format_diagram(diagram: Diagram, kind: str, *, dark: bool = False) -> str:
 
 
 def check_output(output: str | Path) -> Path:
-    """Return the path of a picture to write; check its type, its suffix and its folder.
+    """Convert the argument `output` to a path; check its type, its suffix and its folder.
 
     Raises `cgprimer.errors.UsageError` if a picture cannot be written to the path.
 
@@ -102,7 +102,7 @@ def check_output(output: str | Path) -> Path:
 
 
 def save_diagram(diagram: Diagram, path: Path, *, dark: bool = False) -> float | None:
-    """Write a diagram to a file atomically; the suffix of the path is the format.
+    """Write a diagram to a file atomically; the suffix of the path selects the format.
 
     Returns the size of the smallest text of a picture on a 16:9 slide, in points; None for text
     formats.

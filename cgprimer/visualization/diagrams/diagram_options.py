@@ -41,17 +41,17 @@ class DiagramOptions:
 
     @property
     def path_vertices(self) -> tuple[str, ...]:
-        """The vertices along the highlighted path; empty without a path."""
+        """Names of the vertices along the highlighted path; empty without a path."""
         return parse_path(self.path)
 
     @property
     def has_overlays(self) -> bool:
-        """True if derivatives are written over the diagram."""
+        """True if the diagram shows derivatives: partials, tangents, adjoints or a path."""
         return bool(self.path_vertices or self.partials or self.tangents or self.adjoints)
 
     @property
     def value_point(self) -> Mapping[str, Any] | None:
-        """The point at which vertices show their values; None if they show no values."""
+        """The point at which vertices show their values; None if values are not shown."""
         return {} if self.at is None and self.values else self.at
 
     def check_types(self) -> None:
@@ -62,7 +62,7 @@ class DiagramOptions:
             check_type("path", self.path, (str, Sequence), "a string or a sequence of names")
 
     def check_partition(self) -> None:
-        """Raise UsageError for options that cannot be combined with `mask` or `place`."""
+        """Raise UsageError for options that are incompatible with `mask` or `place`."""
         if self.workers is not None and self.place is None:
             raise UsageError(
                 "`workers` (--workers) requires a graph that is cut into parts",
@@ -77,7 +77,7 @@ class DiagramOptions:
             raise UsageError(f"{name} draws the elements of all arrays", hint="omit `scalars`")
 
     def check_level(self) -> None:
-        """Raise UsageError for an invalid level, `parameters` option or path."""
+        """Raise UsageError for an invalid `level`, `parameters` or `backward_arrows` option."""
         if self.level not in LEVELS:
             hint = f"choose one of {', '.join(LEVELS)}"
             raise UsageError(f"unknown level {self.level!r}", hint=hint)
@@ -91,7 +91,7 @@ class DiagramOptions:
             )
 
     def check_overlays(self) -> None:
-        """Raise UsageError for overlays that the level does not support."""
+        """Raise UsageError for overlays that the chosen level does not support."""
         if self.path is not None and not self.path_vertices:
             raise UsageError("`path` is empty", hint='list its vertices: path="xa xx xw"')
         if self.path_vertices and self.level != "variables":
@@ -106,7 +106,7 @@ class DiagramOptions:
 
 
 def parse_path(path: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Return the vertices along a path, given as a sequence or as one string.
+    """Return the names of the vertices along a path, given as a sequence or as one string.
 
     >>> parse_path("xa xx, xz -> xw")
     ('xa', 'xx', 'xz', 'xw')

@@ -31,7 +31,7 @@ _OPTIONS = tuple(field.name for field in fields(DiagramOptions))
 
 
 def _check_arguments(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Return a function that checks its keyword arguments, and passes their names as `_passed`.
+    """Wrap a function: check the names of its keyword arguments, and pass them on as `_passed`.
 
     The drawing of a recorded value depends on whether an option is given, even as its default.
     """
@@ -41,7 +41,7 @@ def _check_arguments(function: Callable[Arguments, Result]) -> Callable[Argument
 
     @wraps(function)
     def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        """Raise UsageError, with a suggestion, for an unknown argument; else call the function."""
+        """Call the function; raise UsageError, with a suggestion, for an unknown argument."""
         if unknown := [name for name in kwargs if name not in accepted]:
             hint = did_you_mean(unknown[0], accepted[2:])
             hint = hint or "cgprimer.draw(graph).savefig('graph.png') writes a picture"

@@ -39,7 +39,7 @@ _MAX_LISTED = 16  # elements of a mask that the note below a picture lists
 
 @dataclass(frozen=True)
 class ThinnedGraph:
-    """A graph in which each dropout is replaced by one mask.
+    """A graph in which one fixed mask replaces each application of dropout.
 
     Attributes:
         graph: the graph of the elements of all arrays.
@@ -55,7 +55,7 @@ class ThinnedGraph:
 
 
 def thin_graph(graph: ExpressionGraph, mask: Mask) -> ThinnedGraph:
-    """Apply one dropout mask to a graph, and return the remaining network.
+    """Apply dropout masks to a graph, and find the vertices and edges that the masks remove.
 
     Args:
         graph: a graph that applies dropout.
@@ -91,7 +91,7 @@ def thin_graph(graph: ExpressionGraph, mask: Mask) -> ThinnedGraph:
 
 
 def _resolve_masks(leaves: Sequence[Leaf], mask: Mask) -> dict[str, Any]:
-    """Return the masks keyed by vertex; a seed is replaced by the masks that it samples."""
+    """Return the dropout mask of each vertex with dropout; a seed samples the masks."""
     shapes = {parse_internal(leaf.name).variable: leaf.shape for leaf in leaves}
     if not isinstance(mask, Mapping):
         is_seed = isinstance(mask, int | float) and float(mask).is_integer() and mask >= 0
@@ -120,21 +120,21 @@ def _resolve_masks(leaves: Sequence[Leaf], mask: Mask) -> dict[str, Any]:
 
 
 def _substitute_masks(tree: Expression, masks: Mapping[str, float]) -> Expression:
-    """Return an expression in which the elements of masks are replaced by their values."""
+    """Replace the elements of dropout masks in an expression by their values."""
     return substitute(tree, {name: Number(float(value)) for name, value in masks.items()})
 
 
 def _find_influences(tree: Expression, masks: Mapping[str, float]) -> set[str] | None:
-    """Return the names that influence an expression; None for a dropped expression."""
+    """Return the names that an expression depends on; None if a mask multiplies it by 0."""
 
     def find_leaf_influences(node: Number | Name) -> set[str] | None:
-        """Return the name of a leaf; None for a mask of 0."""
+        """Return the name of a leaf as a set; None for a mask element of 0."""
         if isinstance(node, Number):
             return set()
         return {node.name} if node.name not in masks else set() if masks[node.name] else None
 
     def merge_influences(name: str, operands: list[set[str] | None]) -> set[str] | None:
-        """Return the union of the influences of the operands; None for a product with 0."""
+        """Return the union of the operands' names; None for a product with a dropped operand."""
         if (name == "mul" and None in operands) or (name in ("neg", "div") and operands[0] is None):
             return None
         return set().union(*(names for names in operands if names))
@@ -145,7 +145,7 @@ def _find_influences(tree: Expression, masks: Mapping[str, float]) -> set[str] |
 def _find_removed(
     used: Mapping[str, set[str]], live: Mapping[str, set[str] | None], outputs: Collection[str]
 ) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
-    """Return the vertices and the edges that a mask removes.
+    """Return the vertices and the edges that dropout masks remove from a graph.
 
     `used` has the names in each expression, operands first; `live` the names that influence it.
     """
@@ -156,7 +156,7 @@ def _find_removed(
             users.setdefault(tail, []).append(head)
 
     def is_removed(tail: str, head: str) -> bool:
-        """Tell whether the mask removes an edge."""
+        """Return whether the masks remove the edge from `tail` to `head`."""
         return head in vertices or tail in vertices or tail not in (live[head] or ())
 
     for name in reversed([*(users.keys() - used.keys()), *used]):
@@ -170,7 +170,7 @@ def _find_removed(
 
 
 def mark_dropped(diagram: Diagram, thin: ThinnedGraph) -> Diagram:
-    """Return a diagram with the removed vertices and edges marked, and notes on the masks."""
+    """Mark the vertices and edges that dropout masks remove, and describe the masks in notes."""
     nodes = (replace(node, dropped=node.key in thin.vertices) for node in diagram.nodes)
     edges = (replace(edge, dropped=(edge.tail, edge.head) in thin.edges) for edge in diagram.edges)
     notes = (*_format_mask_notes(thin.masks), *diagram.notes)
@@ -178,7 +178,7 @@ def mark_dropped(diagram: Diagram, thin: ThinnedGraph) -> Diagram:
 
 
 def _format_mask_notes(masks: Mapping[str, Any]) -> Iterable[str]:
-    """Return a note for each mask: its elements, and the number of units that it drops."""
+    """Yield a note for each dropout mask: its elements, and the number of dropped units."""
     for name, mask in masks.items():
         numbers = [f"{value:g}" for value in np.ravel(mask)]
         listed = " " + " ".join(numbers) if len(numbers) <= _MAX_LISTED else ""

@@ -35,7 +35,7 @@ _ROUNDS = 3
 
 
 class PlacedLabels(NamedTuple):
-    """The boxes of edge labels.
+    """The positions of the edge labels of a layout, and the number of overlaps.
 
     Attributes:
         boxes: the box of the label of each edge; None for an edge without a label.
@@ -72,7 +72,7 @@ def move_labels(layout: Layout, margin: float = 1.0, *, backward: bool = False) 
     heads = _BoxGrid(np.array([(*end, _HEAD, _HEAD) for end in ends]).reshape(-1, 4))
 
     def compute_costs(number: int, places: Array) -> Array:
-        """Return the cost of each candidate box of a label."""
+        """Return the cost of each candidate box for the label with the given index."""
         # Another label can move away, a vertex cannot.
         touched = others.count_near(places, number) + 2 * fixed.count_near(places)
         covered = (of_lines.count_near(places, number) > 0) + 1.0 * (heads.count_near(places) > 0)
@@ -101,7 +101,7 @@ def move_labels(layout: Layout, margin: float = 1.0, *, backward: bool = False) 
 
 
 def _list_candidate_boxes(row: Array, line: Sequence[Point]) -> tuple[Array, Array]:
-    """Return boxes of a label along a line, and for each box its side: on, below or above it."""
+    """List candidate boxes for a label along its edge, and the side of the edge of each box."""
     boxes = np.tile(row, (len(_SIDES) * len(_FRACTIONS), 1))
     length = compute_line_length(line)
     on_line = [find_point_at(line, fraction * length) for fraction in _FRACTIONS]
@@ -112,7 +112,7 @@ def _list_candidate_boxes(row: Array, line: Sequence[Point]) -> tuple[Array, Arr
 
 
 def _split_frame_sides(frames: Iterable[Box]) -> list[Box]:
-    """Return small boxes along the left and right sides of frames."""
+    """Cover the left and right sides of frames with small boxes, as obstacles for labels."""
     return [
         Box(box.x + side * box.width / 2, box.y - box.height / 2 + k * _STEP, 1.0, _STEP)
         for box in frames
@@ -122,14 +122,14 @@ def _split_frame_sides(frames: Iterable[Box]) -> list[Box]:
 
 
 def _build_box_array(boxes: Iterable[Box | None]) -> Array:
-    """Return an array with the center, width and height of each box; nan for None."""
+    """Stack the centers, widths and heights of boxes into an array; nan for a None box."""
     missing = (math.nan,) * 4  # a box of nan touches no other box
     rows = [(b.x, b.y, b.width, b.height) if b else missing for b in boxes]
     return np.array(rows, dtype=float).reshape(-1, 4)
 
 
 class _BoxGrid:
-    """Boxes sorted by the grid cells of their centers, for a fast search of neighbors.
+    """An index of boxes by the grid cells of their centers, for a fast search of neighbors.
 
     Args:
         rows: center, width and height of each box; boxes of nan are omitted.
@@ -145,7 +145,7 @@ class _BoxGrid:
         self.reach = self.rows[:, 2:].max(axis=0, initial=0.0) / 2 + _GAP
 
     def count_near(self, places: Array, exclude: int = -1) -> npt.NDArray[np.int_]:
-        """Count the boxes closer to each box than the gap, except boxes of the owner `exclude`."""
+        """Count the indexed boxes near each given box, except those of the owner `exclude`."""
         around = places[:, 2:] / 2 + self.reach
         first, last = (np.floor((places[:, :2] + s * around) / _CELL).astype(int) for s in (-1, 1))
         columns = first[:, :1] + np.arange((last - first)[:, 0].max() + 1)
@@ -162,5 +162,5 @@ class _BoxGrid:
 
 
 def _compute_cell_keys(x: npt.NDArray[np.int_], y: npt.NDArray[np.int_]) -> npt.NDArray[np.int_]:
-    """Encode grid cells as integers that sort by column, then by row."""
+    """Encode the coordinates of grid cells as integers that sort by column, then by row."""
     return np.asarray(x * 2**32 + y)

@@ -12,10 +12,10 @@ from cgprimer.support.value_names import element_hint
 from cgprimer.visualization.diagrams.diagram import Diagram, Edge
 
 
-def open_arrays(
+def expand_arrays(
     graph: ExpressionGraph, arrays: Diagram, elements: Diagram, names: Sequence[str]
 ) -> Diagram:
-    """Merge two diagrams of a graph: named arrays as their elements, other arrays as one vertex.
+    """Replace the vertices of the named arrays in a diagram by the vertices of their elements.
 
     Args:
         graph: the graph.
@@ -33,7 +33,7 @@ def open_arrays(
             hint = element_hint(name, vertices)
             raise UsageError(f"unknown vertex {name!r} in `scalars`", hint=hint)
     rank = {name: position for position, name in enumerate(vertices)}
-    array_of = _find_arrays(graph, rank)
+    array_of = _map_elements_to_arrays(graph, rank)
     key_of = _choose_vertices(graph, array_of, names)
     nodes = {node.key: node for node in (*elements.nodes, *arrays.nodes)}
     order = {node.key: position for position, node in enumerate(elements.nodes)}
@@ -43,8 +43,8 @@ def open_arrays(
     return replace(arrays, nodes=shown, edges=_merge_edges(arrays, elements, key_of), notes=notes)
 
 
-def _find_arrays(graph: ExpressionGraph, rank: Mapping[str, int]) -> dict[str, str]:
-    """Return the variable or parameter that each vertex of the graph of elements belongs to.
+def _map_elements_to_arrays(graph: ExpressionGraph, rank: Mapping[str, int]) -> dict[str, str]:
+    """Map each vertex of the element graph to the variable or parameter that it belongs to.
 
     A value that several elements share, such as the sum of a softmax, belongs to its first user.
     """
@@ -60,7 +60,7 @@ def _find_arrays(graph: ExpressionGraph, rank: Mapping[str, int]) -> dict[str, s
 def _choose_vertices(
     graph: ExpressionGraph, array_of: Mapping[str, str], names: Collection[str]
 ) -> dict[str, str]:
-    """Return the key of the vertex that shows each element: the element itself or its array."""
+    """Map each element to the vertex that shows it: the element itself or its whole array."""
     element_graph = expand_elements(graph)
     elements = {e for name in {*array_of.values()} for e in list_element_names(graph, name)}
     keys = {}
@@ -72,7 +72,7 @@ def _choose_vertices(
 
 
 def _merge_edges(arrays: Diagram, elements: Diagram, key_of: Mapping[str, str]) -> tuple[Edge, ...]:
-    """Return the edges between the chosen vertices; edges between two arrays keep their labels."""
+    """Return the edges between the shown vertices; edges between whole arrays keep their labels."""
     edges: dict[tuple[str, str], Edge] = {}
     for edge in elements.edges:
         ends = (key_of[edge.tail], key_of[edge.head])

@@ -28,7 +28,7 @@ _METADATA: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"Creation
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure as PNG, SVG or PDF; the suffix of `path` is the format.
+    """Write a figure as PNG, SVG or PDF; the suffix of `path` selects the format.
 
     The picture is drawn in memory, written to a temporary file in the same folder and renamed, so
     a reader never sees an incomplete file and an older file survives an error. Very large pictures
@@ -47,7 +47,7 @@ def save_figure(figure: Figure, path: Path) -> None:
 
 
 def encode_figure(figure: Figure, kind: str) -> bytes:
-    """Return a figure as the content of a PNG, SVG or PDF file.
+    """Encode a figure as the content of a PNG, SVG or PDF file.
 
     >>> from matplotlib.figure import Figure
     >>> encode_figure(Figure(figsize=(1, 1)), "png")[1:4]
@@ -69,7 +69,7 @@ def encode_figure(figure: Figure, kind: str) -> bytes:
 
 
 def replace_control_characters(text: str) -> str:
-    r"""Replace the control characters that XML, DOT and LaTeX do not accept by question marks.
+    r"""Replace control characters that XML, DOT and LaTeX do not accept by question marks.
 
     >>> replace_control_characters("a\x07b\n")
     'a?b\n'
@@ -78,7 +78,7 @@ def replace_control_characters(text: str) -> str:
 
 
 def check_picture_path(path: Path, formats: tuple[str, ...] = FORMATS) -> str:
-    """Return the picture format of a path, and check that it can be written.
+    """Return the format given by the suffix of a picture file, and check that it can be written.
 
     Raises `cgprimer.errors.UsageError` for an unknown suffix or an unwritable folder.
 

@@ -57,7 +57,7 @@ flowchart LR"""
 
 
 def dot(diagram: Diagram, *, dark: bool = False) -> str:
-    """Return a diagram as DOT: ``dot -Tsvg graph.dot`` draws it, and other programs read it.
+    """Convert a diagram to DOT, the language of Graphviz: ``dot -Tsvg graph.dot`` draws it.
 
     The names of vertices are their keys. The title is above the picture, the notes are below.
 
@@ -78,8 +78,8 @@ def dot(diagram: Diagram, *, dark: bool = False) -> str:
     ]
     if diagram.title:
         lines.append(f"  label=<<b>{escape(diagram.title)}</b><br/> >; labelloc=t;")
-    lines += [_dot_node(node, look) for node in diagram.nodes]
-    lines += [_dot_edge(edge, diagram.backward_arrows, look) for edge in diagram.edges]
+    lines += [_emit_dot_node(node, look) for node in diagram.nodes]
+    lines += [_emit_dot_edge(edge, diagram.backward_arrows, look) for edge in diagram.edges]
     clusters = [
         line
         for number, part in enumerate(diagram.parts)
@@ -103,8 +103,8 @@ def dot(diagram: Diagram, *, dark: bool = False) -> str:
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def _dot_node(node: Node, look: Theme) -> str:
-    """Return the DOT statement of a vertex."""
+def _emit_dot_node(node: Node, look: Theme) -> str:
+    """Return the DOT statement that declares a vertex."""
     style = look.roles[node.role]
     label = f'<font point-size="{LABEL_SIZE:g}"><b>{escape(node.label)}</b></font>'
     for line in wrap_lines(node.detail):
@@ -118,8 +118,8 @@ def _dot_node(node: Node, look: Theme) -> str:
     )
 
 
-def _dot_edge(edge: Edge, backward: bool, look: Theme) -> str:
-    """Return the DOT statement of an edge."""
+def _emit_dot_edge(edge: Edge, backward: bool, look: Theme) -> str:
+    """Return the DOT statement that declares an edge."""
     attributes = [f"label={_quote_dot(edge.label)}"] if edge.label else []
     attributes += ["dir=back"] if backward else []
     attributes += ["style=dashed"] if edge.dropped else []
@@ -130,13 +130,13 @@ def _dot_edge(edge: Edge, backward: bool, look: Theme) -> str:
 
 
 def _quote_dot(text: str) -> str:
-    """Return a quoted DOT string."""
+    """Quote a string for DOT, with escaped quotes and line breaks."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 
 
 def mermaid(diagram: Diagram, *, dark: bool = False) -> str:
-    """Return a diagram as a Mermaid flowchart, for a Markdown code block ``mermaid``.
+    """Convert a diagram to a Mermaid flowchart for a Markdown code block ``mermaid``.
 
     The names of vertices are ``n0``, ``n1``, ..., because user names can be keywords of Mermaid.
     Notes are in a separate box.
@@ -179,11 +179,13 @@ def mermaid(diagram: Diagram, *, dark: bool = False) -> str:
     if diagram.notes:
         lines.append(f'  notes["{"<br/>".join(map(_escape_mermaid, diagram.notes))}"]:::notes')
         lines.append(f"  classDef notes fill:{look.background},stroke:none,color:{look.ink}")
-    return "\n".join([*lines, *_mermaid_styles(diagram, identifiers, look)]) + "\n"
+    return "\n".join([*lines, *_emit_mermaid_styles(diagram, identifiers, look)]) + "\n"
 
 
-def _mermaid_styles(diagram: Diagram, identifiers: Mapping[str, str], look: Theme) -> list[str]:
-    """Return the Mermaid statements for the styles of roles, of a path and of dropped vertices."""
+def _emit_mermaid_styles(
+    diagram: Diagram, identifiers: Mapping[str, str], look: Theme
+) -> list[str]:
+    """Return the Mermaid statements that style roles, the highlighted path and dropped vertices."""
     lines = []
     for role in list_roles(diagram):
         style = look.roles[role]
@@ -204,5 +206,5 @@ def _mermaid_styles(diagram: Diagram, identifiers: Mapping[str, str], look: Them
 
 
 def _escape_mermaid(text: str) -> str:
-    """Replace characters that Mermaid or Markdown could interpret as markup by their codes."""
+    """Replace characters that are markup in Mermaid or Markdown by their character codes."""
     return re.sub(r"[^\w =.,()/\u0080-\U0010ffff]|_", lambda m: f"#{ord(m[0])};", text)

@@ -27,7 +27,7 @@ _NEAR_END = 26.0  # lines with a common vertex may be close up to this distance 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """An upright rectangle, given by its center and size in points."""
+    """An axis-parallel rectangle, given by its center and its size in points."""
 
     x: float
     y: float
@@ -35,12 +35,12 @@ class Box:
     height: float
 
     def translate(self, x: float, y: float) -> Box:
-        """Return the box moved to the right and down."""
+        """Return the box shifted by `x` to the right and by `y` down."""
         return Box(self.x + x, self.y + y, self.width, self.height)
 
 
 def bounding_box(boxes: Iterable[Box], points: Iterable[Point] = ()) -> Box:
-    """Return the smallest box around at least one box or point.
+    """Return the smallest box that contains all given boxes and points.
 
     >>> bounding_box([Box(0, 0, 10, 10)], [(25, 0)])
     Box(x=10.0, y=0.0, width=30.0, height=10.0)
@@ -52,7 +52,7 @@ def bounding_box(boxes: Iterable[Box], points: Iterable[Point] = ()) -> Box:
 
 
 def round_corners(points: Sequence[Point], radius: float) -> tuple[Point, ...]:
-    """Replace every corner of a polyline by points of a quadratic Bezier curve.
+    """Replace each corner of a polyline by points of a quadratic Bezier curve.
 
     The curve starts at most `radius` before the corner and not before the middle of a segment, so
     it stays inside the corner and the ends keep their directions.
@@ -85,7 +85,7 @@ def compute_line_length(line: Sequence[Point]) -> float:
 
 
 def find_point_at(line: Sequence[Point], distance: float) -> Point:
-    """Return the point at a distance along a polyline; distances are limited to its length.
+    """Return the point at a given distance along a polyline, clamped to the ends of the line.
 
     >>> find_point_at([(0, 0), (10, 0), (10, 10)], 12)
     (10.0, 2.0)
@@ -100,7 +100,7 @@ def find_point_at(line: Sequence[Point], distance: float) -> Point:
 
 
 def shorten_line(line: Sequence[Point], cut: float) -> tuple[Point, ...]:
-    """Shorten a polyline at its end by `cut` points, but not to less than half of its length.
+    """Shorten a polyline at its end by `cut` points, but at most to half of its length.
 
     >>> shorten_line([(0, 0), (10, 0), (10, 10)], 4)
     ((0, 0), (10, 0), (10.0, 6.0))
@@ -112,7 +112,7 @@ def shorten_line(line: Sequence[Point], cut: float) -> tuple[Point, ...]:
 
 
 def sample_line(line: Sequence[Point], step: float) -> tuple[Point, ...]:
-    """Return equidistant points of a polyline, about `step` apart, with both ends.
+    """Return equidistant points along a polyline, about `step` apart, including both ends.
 
     >>> sample_line([(0, 0), (10, 0)], 5)
     ((0.0, 0.0), (5.0, 0.0), (10.0, 0.0))
@@ -125,7 +125,7 @@ def sample_line(line: Sequence[Point], step: float) -> tuple[Point, ...]:
 
 
 def overlap_length(edges: Sequence[tuple[str, str]], lines: Sequence[Sequence[Point]]) -> float:
-    """Return the total length over which lines are too close to be distinguished, in points.
+    """Return the total length, in points, over which lines are too close to be distinguished.
 
     Lines with a common start or end may be close near it, and any two lines may cross once at a
     steep angle.
@@ -163,18 +163,18 @@ def overlap_length(edges: Sequence[tuple[str, str]], lines: Sequence[Sequence[Po
 
 
 def _compute_pairwise_distances(points: Array, others: Array) -> Array:
-    """Return the distance between each point and each other point."""
+    """Return the matrix of distances between two sets of points."""
     difference = points[:, None] - others
     return np.asarray(np.hypot(difference[..., 0], difference[..., 1]))
 
 
 def _move_toward(start: Point, goal: Point, distance: float) -> Point:
-    """Return the point at a distance from the start on the line to the goal."""
+    """Return the point at a given distance from `start` on the line to `goal`."""
     total = math.dist(start, goal)
     return _interpolate(start, goal, distance / total if total > 0 else 0.0)
 
 
 def _interpolate(start: Point, goal: Point, fraction: float) -> Point:
-    """Return the point at a fraction of the line from the start to the goal."""
+    """Return the point at a given fraction of the line from `start` to `goal`."""
     x, y = start
     return (x + (goal[0] - x) * fraction, y + (goal[1] - y) * fraction)

@@ -25,7 +25,7 @@ from cgprimer.visualization.diagrams.diagram_options import (
     parse_path,
 )
 from cgprimer.visualization.diagrams.dropout_diagram import mark_dropped, thin_graph
-from cgprimer.visualization.diagrams.element_diagrams import open_arrays
+from cgprimer.visualization.diagrams.element_diagrams import expand_arrays
 from cgprimer.visualization.diagrams.layer_summary import summarize
 from cgprimer.visualization.diagrams.level_diagrams import (
     build_operation_diagram,
@@ -38,7 +38,7 @@ __all__ = ["LEVELS", "PARAMETERS", "graph_diagram"]
 
 
 def graph_diagram(graph: ExpressionGraph, **options: Any) -> Diagram:
-    """Build the diagram that :func:`cgprimer.draw` draws, with the same options and errors.
+    """Build the diagram that :func:`cgprimer.draw` draws; options and errors are the same.
 
     ``save_diagram`` of ``cgprimer.visualization.diagrams.diagram_formats`` writes it to a file.
 
@@ -51,21 +51,21 @@ def graph_diagram(graph: ExpressionGraph, **options: Any) -> Diagram:
 
 
 def build_diagram(graph: ExpressionGraph, options: DiagramOptions) -> Diagram:
-    """Build the diagram of a graph, thinned by dropout or cut into parts if options say so."""
+    """Build the diagram of a graph, with a dropout mask or with parts of workers if requested."""
     graph = graph_with_loss(graph, options.loss, check_point(options.at) or None)
     options = replace(options, loss=None)
     options.check_types()
     options.check_partition()
     if options.mask is None and options.place is None:
-        return _draw_arrays_or_elements(graph, options)
+        return _build_array_or_element_diagram(graph, options)
     full = replace(options, everything=True)
     if options.mask is None:
-        diagram = _draw_arrays_or_elements(graph, full)
+        diagram = _build_array_or_element_diagram(graph, full)
     else:
         thinned = thin_graph(graph, options.mask)
         point = split_point(graph, options.at)
         full = replace(full, at=point, scalars=False)
-        diagram = mark_dropped(_draw_arrays_or_elements(thinned.graph, full), thinned)
+        diagram = mark_dropped(_build_array_or_element_diagram(thinned.graph, full), thinned)
     if options.place is not None:
         diagram = frame_parts(diagram, graph, options.place, options.workers)
     short = diagram if options.everything else _summarize_if_crowded(diagram)
@@ -75,8 +75,8 @@ def build_diagram(graph: ExpressionGraph, options: DiagramOptions) -> Diagram:
     return replace(short, notes=(*short.notes, note))
 
 
-def _draw_arrays_or_elements(graph: ExpressionGraph, options: DiagramOptions) -> Diagram:
-    """Build the diagram of a graph; the elements of the arrays in `scalars` become vertices."""
+def _build_array_or_element_diagram(graph: ExpressionGraph, options: DiagramOptions) -> Diagram:
+    """Build the diagram of a graph; arrays listed in `scalars` are expanded into elements."""
     options.check_level()
     if not graph.definitions:
         raise UsageError("the graph has no expressions, so there is nothing to draw")
@@ -84,7 +84,7 @@ def _draw_arrays_or_elements(graph: ExpressionGraph, options: DiagramOptions) ->
     if scalars == ALL and ALL not in (*graph.variables, *graph.parameters):
         scalars = True
     if not scalars or not tape_of(graph).has_arrays:
-        return _draw_level(graph, options)
+        return _build_level_diagram(graph, options)
     elements, point = expand_with_point(graph, options.at, (options.of, options.tangents))
     inner = replace(options, scalars=False, why=False, mask=None, place=None, workers=None)
     if scalars is True:
@@ -97,18 +97,18 @@ def _draw_arrays_or_elements(graph: ExpressionGraph, options: DiagramOptions) ->
     inner = replace(inner, parameters="vertices", everything=True)
     arrays = build_diagram(graph, inner)
     opened = build_diagram(elements, replace(inner, at=point))
-    diagram = open_arrays(graph, arrays, opened, parse_path(scalars))
+    diagram = expand_arrays(graph, arrays, opened, parse_path(scalars))
     return diagram if options.everything else _summarize_if_crowded(diagram)
 
 
-def _draw_level(graph: ExpressionGraph, options: DiagramOptions) -> Diagram:
-    """Build the diagram of a graph at one level, with overlays, or its summary."""
+def _build_level_diagram(graph: ExpressionGraph, options: DiagramOptions) -> Diagram:
+    """Build the diagram at the chosen level with overlays, or its summary if it is too large."""
     graph, of = add_element_output(graph, options.of)
     options = replace(options, of=of)
     options.check_overlays()
-    diagram = replace(_draw_vertices(graph, options), title=options.title)
+    diagram = replace(_build_plain_diagram(graph, options), title=options.title)
     if options.backward_arrows:
-        diagram = _point_arrows_back(diagram, options.level)
+        diagram = _reverse_arrows(diagram, options.level)
     if options.has_overlays:
         diagram = add_overlays(diagram, graph, options)
     if options.why:
@@ -125,8 +125,8 @@ def _draw_level(graph: ExpressionGraph, options: DiagramOptions) -> Diagram:
     return replace(short, notes=(*short.notes, note))
 
 
-def _draw_vertices(graph: ExpressionGraph, options: DiagramOptions) -> Diagram:
-    """Build the diagram of one level of a graph, without overlays."""
+def _build_plain_diagram(graph: ExpressionGraph, options: DiagramOptions) -> Diagram:
+    """Build the diagram of a graph at the chosen level, without overlays."""
     at: Mapping[str, Any] | None = options.value_point
     if options.level == "backward":
         return build_backward_diagram(graph, at=at, of=options.of)
@@ -138,18 +138,18 @@ def _draw_vertices(graph: ExpressionGraph, options: DiagramOptions) -> Diagram:
 
 
 def _summarize_if_crowded(diagram: Diagram) -> Diagram:
-    """Return the diagram, or its summary by layers if a slide is too small for all vertices."""
+    """Summarize a diagram by layers if a slide has no room for all of its vertices."""
     from cgprimer.visualization.diagrams.slide_layout import fits_slide
 
     short = summarize(diagram)
     try:
-        return short if short.summary or fits_slide(diagram) else summarize(diagram, readable=0)
+        return short if short.summary or fits_slide(diagram) else summarize(diagram, max_vertices=0)
     except UsageError:  # graphlay cannot lay it out, but DOT and Mermaid need no layout
         return short
 
 
-def _point_arrows_back(diagram: Diagram, level: str) -> Diagram:
-    """Return the diagram with its output at the right, and arrows from the output to the inputs."""
+def _reverse_arrows(diagram: Diagram, level: str) -> Diagram:
+    """Reverse the arrows of a diagram: they point from the output to the inputs."""
     if level != "backward":
         return replace(diagram, backward_arrows=True)
     edges = tuple(replace(edge, tail=edge.head, head=edge.tail) for edge in diagram.edges)
@@ -157,7 +157,7 @@ def _point_arrows_back(diagram: Diagram, level: str) -> Diagram:
 
 
 def _mark_nonfinite(diagram: Diagram, origin: Why | None, level: str) -> Diagram:
-    """Mark the vertex with the first value or slope that is not finite."""
+    """Highlight the vertex with the first value or slope that is not finite, and add a note."""
     if origin is None:
         return replace(diagram, notes=(*diagram.notes, "every value and every slope is finite"))
     bad = origin.value if origin.slope is None else origin.slope

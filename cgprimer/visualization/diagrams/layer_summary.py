@@ -16,8 +16,8 @@ _MAX_LAYER_SIZE = 25  # vertices of one layer, which are stacked vertically
 _MAX_NAMES = 3
 
 
-def is_readable(diagram: Diagram, readable: int = READABLE) -> bool:
-    """Return whether a slide has room for every vertex and edge of a diagram.
+def is_readable(diagram: Diagram, max_vertices: int = READABLE) -> bool:
+    """Return whether a slide has room for all vertices and edges of a diagram.
 
     A graph can have as many edges as vertices; three more edges count as one vertex.
 
@@ -27,15 +27,15 @@ def is_readable(diagram: Diagram, readable: int = READABLE) -> bool:
     (True, False)
     """
     vertices, edges = len(diagram.nodes), len(diagram.edges)
-    if vertices + max(0, edges - vertices) / 3 > readable:
+    if vertices + max(0, edges - vertices) / 3 > max_vertices:
         return False
     joined = {key for edge in diagram.edges for key in (edge.tail, edge.head)}
     layer = assign_layers([n.key for n in diagram.nodes], [(e.tail, e.head) for e in diagram.edges])
     return max(Counter(layer[key] for key in joined).values(), default=0) <= _MAX_LAYER_SIZE
 
 
-def summarize(diagram: Diagram, readable: int = READABLE) -> Diagram:
-    """Return a readable diagram: the diagram itself, or a summary of its layers with counts.
+def summarize(diagram: Diagram, max_vertices: int = READABLE) -> Diagram:
+    """Summarize a diagram by layers if it is too large for a slide; else return it unchanged.
 
     The layer of a vertex is the length of the longest path to it; a vertex without a path to it is
     in the layer before its first user. Neighboring layers are merged until few enough remain. Each
@@ -47,7 +47,7 @@ def summarize(diagram: Diagram, readable: int = READABLE) -> Diagram:
     >>> len(summary.nodes), summary.nodes[0].label, summary.nodes[0].detail[0]
     (3, '34 variables', 'layers 1 to 34')
     """
-    if is_readable(diagram, readable):
+    if is_readable(diagram, max_vertices):
         return diagram
     layer = assign_layers([n.key for n in diagram.nodes], [(e.tail, e.head) for e in diagram.edges])
     count = max(layer.values()) + 1
@@ -78,7 +78,7 @@ def summarize(diagram: Diagram, readable: int = READABLE) -> Diagram:
 def _build_summary_vertex(
     key: str, role: Role, members: list[Node], layer: Mapping[str, int]
 ) -> Node:
-    """Return a vertex that represents the vertices of one role in a group of layers."""
+    """Build a vertex that represents all vertices of one role in a group of layers."""
     numbers = [layer[node.key] + 1 for node in members]
     first, last = min(numbers), max(numbers)
     where = f"layer {first}" if first == last else f"layers {first} to {last}"
@@ -93,7 +93,7 @@ def _build_summary_vertex(
 
 
 def assign_layers(keys: Iterable[str], edges: Sequence[tuple[str, str]]) -> dict[str, int]:
-    """Return the layer of each vertex, counted from 0; `keys` are in topological order."""
+    """Return the layer index of each vertex; `keys` are in topological order."""
     heads: dict[str, list[str]] = defaultdict(list)
     for tail, head in edges:
         heads[tail].append(head)

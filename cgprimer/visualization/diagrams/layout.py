@@ -39,7 +39,7 @@ _MAX_CROSSED_LAYERS = 20_000  # total over all edges: 40,000 take ten seconds, a
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """The gaps of a layout, in points, and the kind of layout.
+    """The gaps of a layout, in points, and its style: straight, folded or along a path.
 
     Attributes:
         layer: gap between layers, in addition to `clear`.
@@ -65,7 +65,7 @@ COMFORTABLE = Gaps()
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Positions of all elements of a diagram, between (0, 0) and (width, height).
+    """The computed positions of all elements of a diagram, from (0, 0) to (width, height).
 
     Attributes:
         boxes: the box of each vertex.
@@ -96,7 +96,7 @@ def lay_out(
     gaps: Gaps = COMFORTABLE,
     down: bool = False,
 ) -> Layout:
-    """Lay out a graph in layers, deterministically.
+    """Lay out a graph in layers with graphlay; equal graphs have equal layouts.
 
     Args:
         sizes: width and height of each vertex, in topological order.
@@ -114,7 +114,7 @@ def lay_out(
         return Layout({}, (), (), (), 0, 0.0, 0.0)
     _check_size(sizes, edges)
     sizes = equalize_sizes(sizes, shapes or {}, edges)
-    request = _build_request(sizes, edges, label_sizes, gaps.clear)
+    request = _build_graphlay_graph(sizes, edges, label_sizes, gaps.clear)
     answer = _run_graphlay(request, gaps, down, "straight_main")
     layer = {key: raw["rank"] for key, raw in zip(sizes, answer["nodes"], strict=True)}
     network = not down and _is_network(layer, edges)
@@ -193,7 +193,7 @@ def _build_layout(
     label_sizes: Sequence[Size | None],
     layers: int,
 ) -> Layout:
-    """Return a layout that starts at (0, 0), with labels at the middle of their edges."""
+    """Build a layout with its top left corner at (0, 0) and labels at the middle of edges."""
     lines = [round_corners(route, _CORNER) for route in routes]
     # graphlay reserves room for labels, but places some of them far from their edges.
     both = zip(lines, label_sizes, strict=True)
@@ -206,7 +206,7 @@ def _build_layout(
     left, top = bounds.x - bounds.width / 2, bounds.y - bounds.height / 2
 
     def translate_line(line: Sequence[Point]) -> tuple[Point, ...]:
-        """Return a line relative to the new origin."""
+        """Shift a line so that the layout starts at (0, 0)."""
         return tuple((x - left, y - top) for x, y in line)
 
     return Layout(
@@ -221,7 +221,7 @@ def _build_layout(
 
 
 def _check_size(sizes: Mapping[str, Size], edges: Sequence[tuple[str, str]]) -> None:
-    """Raise UsageError for a graph whose layout would take minutes."""
+    """Raise UsageError if the layout of a graph would take minutes."""
     before = defaultdict(list)
     for tail, head in edges:
         before[head].append(tail)
@@ -237,13 +237,13 @@ def _check_size(sizes: Mapping[str, Size], edges: Sequence[tuple[str, str]]) -> 
         )
 
 
-def _build_request(
+def _build_graphlay_graph(
     sizes: Mapping[str, Size],
     edges: Sequence[tuple[str, str]],
     label_sizes: Sequence[Size | None],
     clear: float,
 ) -> Any:
-    """Return the input of graphlay: vertices with their sizes, and edges with their labels."""
+    """Convert vertices, edges and label sizes to a graph of the layout engine graphlay."""
     try:
         from graphlay import Graph
     except ImportError:
@@ -265,7 +265,7 @@ def _build_request(
 
 
 def _run_graphlay(request: Any, gaps: Gaps, down: bool, branches: str) -> dict[str, Any]:
-    """Return the layout of graphlay; `branches` is its style of branches."""
+    """Run the layout engine graphlay; `branches` is its setting for the style of branches."""
     from graphlay import layout
 
     # graphlay folds a layout into rows only with orthogonal routes.
@@ -305,7 +305,7 @@ def _center_layers(
     edges: Sequence[tuple[str, str]],
     routes: Sequence[list[Point]],
 ) -> None:
-    """Center every layer of a network, with its edges, on a common line."""
+    """Center every layer of a network, with its edges, on a common horizontal line."""
     columns: dict[int | None, list[Box]] = defaultdict(list)
     for key, box in boxes.items():
         columns[layer[key]].append(box)

@@ -47,7 +47,7 @@ def build_variable_diagram(
     vertices = [name for name in graph.parameters if name not in on_edges]
 
     def build_node(name: str, role: Role, *lines: str) -> Node:
-        """Return the vertex of a variable or parameter, with its value."""
+        """Build the vertex of a variable or parameter, with its shape and its value."""
         label = name + format_shape_suffix(find_shape(graph, name))
         return Node(name, label, role, (*lines, *_format_value_lines(values, name)))
 
@@ -108,7 +108,7 @@ def build_operation_diagram(
 
 
 def format_shape_suffix(shape: Shape) -> str:
-    """Return the shape that follows the name of an array; an empty string for a scalar.
+    """Format a shape as a suffix of an array's name; an empty string for a scalar.
 
     >>> format_shape_suffix((2, 3)), format_shape_suffix(())
     (' [2,3]', '')
@@ -119,7 +119,7 @@ def format_shape_suffix(shape: Shape) -> str:
 def _compute_values(
     graph: ExpressionGraph, at: Mapping[str, float] | None
 ) -> dict[str | int, float]:
-    """Return every value of the tape, keyed by index and by name."""
+    """Return all values of a graph's tape at a point, keyed by index and by name."""
     if at is None:
         return {}
     tape = tape_of(graph)
@@ -129,14 +129,14 @@ def _compute_values(
 
 
 def _format_parameter_label(name: str, values: Mapping[Any, float]) -> str:
-    """Return the label of a parameter on an edge, with its value if values are shown."""
+    """Format a parameter as the label of an edge, with its value if values are shown."""
     if name not in values:
         return name
     return f"{name}={mark_rounding(values[name], SHORT)}".replace("=≈", "≈")
 
 
 def _format_value_lines(values: Mapping[Any, float], key: str | int) -> tuple[str, ...]:
-    """Return the lines that show the value of a vertex; no lines if values are not shown."""
+    """Format the value of a vertex as lines of text; no lines if values are not shown."""
     return format_array_lines(values[key]) if key in values else ()
 
 
@@ -146,7 +146,7 @@ _Factors: TypeAlias = tuple[frozenset[str], dict[str, frozenset[str]]]
 
 
 def _find_edge_parameters(graph: ExpressionGraph) -> dict[tuple[str, str], list[str]]:
-    """Return for each edge the parameters that multiply its tail in the expression of its head.
+    """Map each edge to the parameters that multiply its tail in the expression of its head.
 
     In ``k*tanh(w*xa + b)`` the parameters ``k`` and ``w`` belong to the edge from ``xa``; ``b`` is
     added and belongs to no edge.
@@ -154,13 +154,13 @@ def _find_edge_parameters(graph: ExpressionGraph) -> dict[tuple[str, str], list[
     empty: frozenset[str] = frozenset()
 
     def list_leaf_factors(node: Name | Number) -> _Factors:
-        """Return the factors of a leaf of the expression tree: a name or a constant."""
+        """Return the factors of a name or a constant: parameters that multiply it, per variable."""
         name = {node.name} if isinstance(node, Name) else empty
         factors = empty | (name & {*graph.parameters})
         return factors, dict.fromkeys(name - factors, empty)
 
     def combine_factors(name: str, arguments: list[_Factors]) -> _Factors:
-        """Return the factors of an operation, given the factors of its operands."""
+        """Combine the factors of the operands of an operation into the factors of its result."""
         is_product = name in ("mul", "div", "pow")
         merged: dict[str, frozenset[str]] = {}
         for position, (_, variables) in enumerate(arguments):

@@ -24,7 +24,7 @@ _MAX_MARKED = 8  # labelled edges between parts; if there are more, only notes s
 def frame_parts(
     diagram: Diagram, graph: ExpressionGraph, place: str, workers: Names | None = None
 ) -> Diagram:
-    """Return a diagram with a frame for each part of a graph, and the values sent between them.
+    """Add a frame for each part of a partitioned graph, and label the values sent between parts.
 
     Args:
         diagram: the diagram of the graph, or of the elements of its arrays.
@@ -50,8 +50,8 @@ def frame_parts(
         )
     names = _name_parts(workers, count)
     stages = cut(tape(graph), count, graph.definitions, graph.parameters)
-    owner = _find_parts(diagram, graph, stages)
-    crossing = [_label_crossing(edge, owner, stages) for edge in diagram.edges]
+    owner = _assign_parts(diagram, graph, stages)
+    crossing = [_label_crossing_edge(edge, owner, stages) for edge in diagram.edges]
     marked = sum(after is not edge for after, edge in zip(crossing, diagram.edges, strict=True))
     edges = tuple(crossing) if marked <= _MAX_MARKED else diagram.edges
     parts = tuple(
@@ -61,12 +61,12 @@ def frame_parts(
         )
         for number, (name, stage) in enumerate(zip(names, stages, strict=True))
     )
-    notes = (*_list_messages(names, stages), *diagram.notes)
+    notes = (*_format_transfer_notes(names, stages), *diagram.notes)
     return replace(diagram, edges=edges, parts=parts, notes=notes)
 
 
 def _name_parts(workers: Names | None, count: int) -> Sequence[str]:
-    """Return the name of each part: its worker, or its number."""
+    """Return the name of each part: the name of its worker, or its number."""
     if workers is None:
         return [f"part {number}" for number in range(1, count + 1)]
     names = normalize_names(workers, "workers")
@@ -78,10 +78,10 @@ def _name_parts(workers: Names | None, count: int) -> Sequence[str]:
     return names
 
 
-def _find_parts(
+def _assign_parts(
     diagram: Diagram, graph: ExpressionGraph, stages: Sequence[Stage]
 ) -> dict[str, int]:
-    """Return the part of each vertex: a leaf belongs to the first part that uses it."""
+    """Return the index of the part that each vertex of a diagram belongs to."""
     computed: dict[str, int] = {}
     primal = tape(graph)
     for number, stage in enumerate(stages):
@@ -110,8 +110,8 @@ def _find_parts(
     return owner
 
 
-def _label_crossing(edge: Edge, owner: Mapping[str, int], stages: Sequence[Stage]) -> Edge:
-    """Return an edge, labelled with the value that it sends if its ends are in different parts."""
+def _label_crossing_edge(edge: Edge, owner: Mapping[str, int], stages: Sequence[Stage]) -> Edge:
+    """Label an edge between two parts with the value sent along it; keep all other edges."""
     head = owner[edge.head]
     name = parse_element(edge.tail)[0]
     if owner[edge.tail] == head or cut_name(name) not in stages[head].inputs:
@@ -120,8 +120,8 @@ def _label_crossing(edge: Edge, owner: Mapping[str, int], stages: Sequence[Stage
     return replace(edge, label="\n".join(lines))
 
 
-def _list_messages(names: Sequence[str], stages: Sequence[Stage]) -> Iterator[str]:
-    """Yield a note for each pair of parts: the values sent forward, and the adjoints sent back."""
+def _format_transfer_notes(names: Sequence[str], stages: Sequence[Stage]) -> Iterator[str]:
+    """Yield a note for each pair of communicating parts: the values sent, and their adjoints."""
     for head, stage in enumerate(stages):
         for tail, earlier in enumerate(stages[:head]):
             sent = [name for name in stage.inputs if name in earlier.outputs]

@@ -27,7 +27,7 @@ from cgprimer.visualization.diagrams.path_notes import (
     format_array_path_notes,
     format_exact,
     format_operand,
-    path_notes,
+    format_scalar_path_notes,
 )
 from cgprimer.visualization.diagrams.vertex_sweeps import (
     compute_local_jacobians,
@@ -41,34 +41,34 @@ _MAX_FORMULA_LENGTH = 60  # characters; a longer formula, as of a softmax, becom
 Ends = tuple[str, str]
 
 
-class _Texts(Protocol):
-    """The derivatives that are written next to the vertices and edges of a diagram."""
+class _DerivativeFormatter(Protocol):
+    """Formatter of the derivatives that are shown at the vertices and edges of a diagram."""
 
     adjoint_note: str
 
     def format_tangent_lines(self, key: str) -> list[str]:
-        """Return the tangent of a vertex."""
+        """Format the tangent of a vertex as lines of text."""
         ...
 
     def format_adjoint_lines(self, key: str) -> list[str]:
-        """Return the adjoint of a vertex."""
+        """Format the adjoint of a vertex as lines of text."""
         ...
 
     def format_partial_lines(self, edge: Edge) -> list[str]:
-        """Return the lines of text for the partial derivative of an edge."""
+        """Format the partial derivative on an edge as lines of text."""
         ...
 
     def format_contribution_lines(self, edge: Edge) -> list[str]:
-        """Return the contribution of an edge to an adjoint."""
+        """Format the contribution of an edge to an adjoint as lines of text."""
         ...
 
     def format_path_lines(self, edges: list[Ends]) -> list[str]:
-        """Return the notes on the highlighted path."""
+        """Format the notes on the highlighted path, one string per line."""
         ...
 
 
 def add_overlays(diagram: Diagram, graph: ExpressionGraph, options: DiagramOptions) -> Diagram:
-    """Return a diagram with derivatives on its vertices and edges, and with notes about them.
+    """Add derivatives to the vertices and edges of a diagram, with explanatory notes.
 
     Errors are those of :func:`cgprimer.draw`.
 
@@ -94,11 +94,13 @@ def add_overlays(diagram: Diagram, graph: ExpressionGraph, options: DiagramOptio
         )
     if path:
         check_path(graph, path)
-    texts: _Texts = (_ArrayTexts if has_arrays else _ScalarTexts)(graph, options, diagram)
+    texts: _DerivativeFormatter = (_ArrayFormatter if has_arrays else _ScalarFormatter)(
+        graph, options, diagram
+    )
     path_edges = set(pairwise(path))
 
     def annotate_node(node: Node) -> Node:
-        """Return a vertex with its tangent and its adjoint."""
+        """Add the tangent and the adjoint to the text of a vertex."""
         lines = list(node.detail)
         if node.role != "constant":
             lines += texts.format_tangent_lines(node.key) if options.tangents else []
@@ -108,7 +110,7 @@ def add_overlays(diagram: Diagram, graph: ExpressionGraph, options: DiagramOptio
     role = {node.key: node.role for node in diagram.nodes}
 
     def annotate_edge(edge: Edge) -> Edge:
-        """Return an edge with its partial and its contribution."""
+        """Add the partial derivative and the adjoint contribution to the label of an edge."""
         on_path = (edge.tail, edge.head) in path_edges
         lines = [edge.label] if edge.label else []
         if role[edge.tail] != "constant":
@@ -129,8 +131,8 @@ def add_overlays(diagram: Diagram, graph: ExpressionGraph, options: DiagramOptio
     return replace(diagram, nodes=nodes, edges=edges, notes=tuple(notes))
 
 
-class _ScalarTexts:
-    """The derivatives written over the diagram of a graph of scalars."""
+class _ScalarFormatter:
+    """Formatter of the derivatives of a graph that has only scalars."""
 
     def __init__(self, graph: ExpressionGraph, options: DiagramOptions, diagram: Diagram) -> None:
         at, level = options.at, options.level
@@ -149,15 +151,15 @@ class _ScalarTexts:
         )
 
     def format_tangent_lines(self, key: str) -> list[str]:
-        """Return the tangent of a vertex."""
+        """Format the tangent of a vertex as lines of text."""
         return [_format_equation("tangent", self._tangents.get(key, 0.0))]
 
     def format_adjoint_lines(self, key: str) -> list[str]:
-        """Return the adjoint of a vertex."""
+        """Format the adjoint of a vertex as lines of text."""
         return [_format_equation("adjoint", self._backward.totals.get(key, 0.0))]
 
     def format_partial_lines(self, edge: Edge) -> list[str]:
-        """Return the partial derivative on an edge; 0 if no instruction computes it."""
+        """Format the partial derivative on an edge; 0 if no instruction computes it."""
         local = self._backward.partials.get((edge.tail, edge.head), 0.0)
         if self._options.level == "operations":
             return [format_exact(local)]
@@ -165,7 +167,7 @@ class _ScalarTexts:
         return [f"{name} {equality_sign(local)} {format_exact(local)}"]
 
     def format_contribution_lines(self, edge: Edge) -> list[str]:
-        """Return the equation ``upstream × local = downstream`` of an edge."""
+        """Format the equation ``upstream × local = downstream`` of an edge."""
         ends = (edge.tail, edge.head)
         local = self._backward.partials.get(ends, 0.0)
         upstream = self._backward.totals.get(edge.head, 0.0)
@@ -176,15 +178,15 @@ class _ScalarTexts:
         ]
 
     def format_path_lines(self, edges: list[Ends]) -> list[str]:
-        """Return the notes on the highlighted path."""
+        """Format the notes on the highlighted path, one string per line."""
         path = self._options.path_vertices
-        return path_notes(
+        return format_scalar_path_notes(
             compute_sweep_numbers(self._graph, self._options.at, wrt=path[0]), path, edges
         )
 
 
-class _ArrayTexts:
-    """The derivatives written over the diagram of a graph with arrays."""
+class _ArrayFormatter:
+    """Formatter of the derivatives of a graph with arrays."""
 
     def __init__(self, graph: ExpressionGraph, options: DiagramOptions, diagram: Diagram) -> None:
         self._graph, self._path = graph, options.path_vertices
@@ -202,7 +204,7 @@ class _ArrayTexts:
             self._run_backward(options)
 
     def _run_backward(self, options: DiagramOptions) -> None:
-        """Compute the adjoints of all vertices, and the texts of the contributions on edges."""
+        """Run a backward sweep: compute the adjoints, and format the contributions on edges."""
         target = resolve_output(self._graph, options.of)
         operations = options.level == "operations"
         sweep = run_backward_sweep(self._graph, options.at, target, operations=operations)
@@ -214,7 +216,7 @@ class _ArrayTexts:
                 text = f"bar_{sweep.names[head]} · ∂{sweep.names[head]}/∂{sweep.names[tail]}"
             text += format_shape_suffix(primal.shapes[tail])
             lines = self._contributions.setdefault((key[tail], key[head]), [])
-            lines += _add_elements(text, value)
+            lines += _append_elements(text, value)
         self._adjoints = {key[i]: total for i, total in sweep.totals.items()}
         self.adjoint_note = (
             f"adjoint: derivative of {target}, with the shape of its vertex; on edges: the"
@@ -222,45 +224,45 @@ class _ArrayTexts:
         )
 
     def format_tangent_lines(self, key: str) -> list[str]:
-        """Return the tangent of a variable or parameter; no lines for other operations."""
+        """Format the tangent of a variable or parameter; no lines for other operations."""
         if self._level == "operations":
             return []
         return _format_array_equation("tangent", self._tangents.get(key))
 
     def format_adjoint_lines(self, key: str) -> list[str]:
-        """Return the adjoint of a vertex."""
+        """Format the adjoint of a vertex as lines of text."""
         return _format_array_equation("adjoint", self._adjoints.get(key))
 
     def format_partial_lines(self, edge: Edge) -> list[str]:
-        """Return the Jacobian on an edge."""
+        """Format the Jacobian on an edge as lines of text."""
         if (value := self._jacobians.get((edge.tail, edge.head))) is None:
             return []
         name = f"∂{edge.head}/∂{edge.tail}{format_shape_suffix(value.shape)}"
-        return _add_elements(name, value)
+        return _append_elements(name, value)
 
     def format_contribution_lines(self, edge: Edge) -> list[str]:
-        """Return the formula and the elements of the contribution of an edge."""
+        """Format the contribution of an edge to an adjoint: its formula and its elements."""
         return self._contributions.get((edge.tail, edge.head), [])
 
     def format_path_lines(self, edges: list[Ends]) -> list[str]:
-        """Return the notes on the highlighted path."""
+        """Format the notes on the highlighted path, one string per line."""
         return format_array_path_notes(self._graph, self._jacobians, self._path)
 
 
 def _format_equation(name: str, value: float) -> str:
-    """Return an equation such as ``adjoint = 2``."""
+    """Format an equation such as ``adjoint = 2``."""
     return f"{name} {choose_equality_sign(value)} {format_number(value)}"
 
 
 def _format_array_equation(name: str, value: Any) -> list[str]:
-    """Return the lines of an equation with an array; 0 for None, a derivative without any path."""
+    """Format an equation such as ``adjoint = [1, 2]`` as lines of text; None becomes 0."""
     if value is None:
         return [f"{name} = 0"]
     first, *rest = format_array_lines(value)
     return [f"{name} {first}", *rest]
 
 
-def _add_elements(text: str, value: Any) -> list[str]:
-    """Append the elements of an array to a string, or the norm of a large array."""
+def _append_elements(text: str, value: Any) -> list[str]:
+    """Append the elements of an array to a line of text, or the norm of a large array."""
     lines = format_array_lines(value, max_size=_MAX_EDGE_SIZE)
     return [text, *(lines[-1:] if lines[-1].startswith("norm") else lines)]

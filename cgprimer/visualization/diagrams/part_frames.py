@@ -33,7 +33,7 @@ LayOut = Callable[
 
 
 def format_header_lines(part: Part) -> list[str]:
-    """Return the lines of the label of a part.
+    """Split the label of a part into the lines at the top of its frame.
 
     >>> format_header_lines(Part("GPU 0: 60 % of the work", frozenset()))
     ['GPU 0', '60 % of the work']
@@ -75,7 +75,7 @@ def lay_out_parts(
 def _add_barriers(
     parts: Sequence[Part], sizes: Mapping[str, Size], edges: Sequence[tuple[str, str]]
 ) -> tuple[dict[str, Size], list[tuple[str, str]]]:
-    """Return the vertices with an invisible barrier between parts, and the edges of barriers."""
+    """Add invisible vertices between parts; return all vertices and the edges of barriers."""
     order: dict[str, Size] = {}
     barriers: list[tuple[str, str]] = []
     for number, part in enumerate(parts):
@@ -96,7 +96,7 @@ def _add_barriers(
 def _add_frames(
     layout: Layout, parts: Sequence[Part], edges: Sequence[tuple[str, str]]
 ) -> Layout | None:
-    """Return a layout with frames; None if the horizontal ranges of parts overlap."""
+    """Add a frame around each part of a layout; None if parts overlap horizontally."""
     ends = []
     for part in parts:
         boxes = [layout.boxes[key] for key in part.keys]
@@ -123,11 +123,11 @@ def _add_frames(
     first = ends[0][2] - ends[0][0]
 
     def shift(x: float) -> float:
-        """Return the new position of a horizontal position."""
+        """Return an x coordinate after room for the frames has been inserted."""
         return x + first + sum(distance for start, distance in shifts if x > start)
 
     def shift_line(line: Sequence[Point]) -> tuple[Point, ...]:
-        """Return the new positions of the points of a line."""
+        """Shift the points of a line to make room for the frames."""
         return tuple((shift(x), y + down) for x, y in line)
 
     lines = tuple(map(shift_line, layout.lines))
@@ -160,7 +160,7 @@ def _place_label(
     parts: Sequence[Part],
     frames: list[Box],
 ) -> Box:
-    """Return a label on its line: between two frames if the ends of the edge are in both."""
+    """Move a label along its line: between two frames if its edge connects two parts."""
     tail, head = (next(k for k, part in enumerate(parts) if key in part.keys) for key in edge)
     if tail == head:
         x, y = find_point_at(line, compute_line_length(line) / 2)

@@ -45,15 +45,17 @@ def check_path(graph: ExpressionGraph, path: tuple[str, ...]) -> None:
             raise UsageError(f"the graph has no edge from {tail!r} to {head!r}", hint=hint)
 
 
-def path_notes(numbers: SweepNumbers, path: tuple[str, ...], drawn: Edges = ()) -> list[str]:
-    """Return the product along a path of scalars, and the sum over all paths between its ends.
+def format_scalar_path_notes(
+    numbers: SweepNumbers, path: tuple[str, ...], drawn: Edges = ()
+) -> list[str]:
+    """Format the product along a path of scalars, and the sum over all paths between its ends.
 
     Edges in `drawn` count even if their partial is zero everywhere, as under ``sign``: the picture
     shows their paths, and each of them adds 0.
 
     >>> partials = {("a", "b"): 2.0, ("a", "c"): 3.0, ("b", "c"): -5.0}
     >>> numbers = SweepNumbers(("a", "b", "c"), partials, {"c": -7.0}, {})
-    >>> for line in path_notes(numbers, ("a", "b", "c")):
+    >>> for line in format_scalar_path_notes(numbers, ("a", "b", "c")):
     ...     print(line)
     this path: ∂b/∂a · ∂c/∂b = 2 · (-5) = -10
     dc/da is the sum over 2 paths:
@@ -90,7 +92,7 @@ def path_notes(numbers: SweepNumbers, path: tuple[str, ...], drawn: Edges = ()) 
 def format_array_path_notes(
     graph: ExpressionGraph, jacobians: Mapping[tuple[str, str], Any], path: Sequence[str]
 ) -> list[str]:
-    """Return the product of Jacobians along a path, and the sum over all paths between its ends."""
+    """Format the product of Jacobians along a path, and the sum over all paths between its ends."""
     order = (*graph.parameters, *graph.variables)
     first, last = path[0], path[-1]
     factors = [
@@ -113,7 +115,7 @@ def format_array_path_notes(
 def _find_paths(
     order: Sequence[str], edges: Edges, first: str, last: str, limit: int
 ) -> tuple[int, list[tuple[str, ...]]]:
-    """Return the number of paths between two vertices, and the paths if there are at most `limit`.
+    """Count the paths between two vertices, and list them if there are at most `limit`.
 
     `order` lists the vertices in topological order.
     """
@@ -130,7 +132,7 @@ def _find_paths(
 
 
 def _multiply_scalars(numbers: SweepNumbers, path: Sequence[str]) -> tuple[str, float]:
-    """Return the product of the partials along a path, as an equation and as a number."""
+    """Return the product of the partials along a path, as an equation and as a float."""
     partials = [numbers.partials.get(edge) for edge in pairwise(path)]
     factors = [0.0 if partial is None else partial for partial in partials]
     # A partial that is zero everywhere makes the product 0, even if another partial is infinite.
@@ -163,7 +165,7 @@ def _sum_over_paths(
     last: str,
     order: Sequence[str],
 ) -> Any:
-    """Return the sum of the products over all paths between two vertices, vertex by vertex."""
+    """Return the sum of the products of Jacobians over all paths between two vertices."""
     import numpy as np
 
     sums: dict[str, Any] = {}
@@ -178,12 +180,12 @@ def _sum_over_paths(
 
 
 def format_exact(value: float) -> str:
-    """Return a number with all digits if they are few, such as 22.6875, otherwise rounded."""
+    """Format a number with all of its digits if it has few, such as 22.6875; else round it."""
     return format_number(value, _EXACT_DIGITS if equality_sign(value) == "=" else SHORT)
 
 
 def format_operand(value: float) -> str:
-    """Return a number that can follow an operator: negative numbers get parentheses."""
+    """Format a number as an operand; negative numbers get parentheses."""
     text = format_exact(value)
     return f"({text})" if text.startswith("-") else text
 
@@ -194,5 +196,5 @@ def equality_sign(*values: float) -> str:
 
 
 def _format_in_line(value: Any) -> str:
-    """Return an array on one line."""
+    """Format the elements of an array on one line."""
     return " ".join(format_array_lines(value))

@@ -72,7 +72,7 @@ def build_recorded_diagram(
 
 
 def _find_variable_names(frame: FrameType) -> dict[Any, str]:
-    """Return the names of the values in the variables of a frame, keyed by value."""
+    """Return the variable names of the recorded values in a stack frame, keyed by value."""
     names: dict[Any, str] = {}
     for name, variable in {**frame.f_globals, **frame.f_locals}.items():
         value = variable._value if isinstance(variable, Node) else variable
@@ -82,7 +82,7 @@ def _find_variable_names(frame: FrameType) -> dict[Any, str]:
 
 
 def _check_no_options(passed_options: Sequence[str]) -> None:
-    """Raise UsageError if options are given for the drawing of a ``grad_fn``."""
+    """Raise UsageError if options are passed to draw a ``grad_fn``."""
     if passed_options:
         raise UsageError(
             f"draw() of a grad_fn does not accept {passed_options[0]!r}",
@@ -91,7 +91,7 @@ def _check_no_options(passed_options: Sequence[str]) -> None:
 
 
 def _build_backward_chain(first: GradFn, names: Mapping[Any, str]) -> Diagram:
-    """Build a diagram with a vertex for each function of a backward pass, linked as in PyTorch."""
+    """Build a diagram with a vertex for each ``grad_fn``, linked as in PyTorch."""
     functions, stack = {first.variable: first}, [first]
     edges, none_vertices = [], []
     while stack:
@@ -119,7 +119,7 @@ def _build_backward_chain(first: GradFn, names: Mapping[Any, str]) -> Diagram:
 
 
 def _format_gradient_lines(value: Any) -> tuple[str, ...]:
-    """Return the accumulated gradient of a value, and the number of passes if several."""
+    """Format the accumulated gradient of a value, and the number of passes if above one."""
     if not value.requires_grad:
         return ("no gradient",)
     if value._grad is None:
@@ -131,7 +131,7 @@ def _format_gradient_lines(value: Any) -> tuple[str, ...]:
 
 
 def _format_accumulation_notes(values: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return a note with the leaves whose gradients are sums over several backward passes."""
+    """Return a note that names the leaves whose gradients add up several backward passes."""
     summed = [
         name for name, v in values.items() if v is not None and not v.operands and v._repeats > 0
     ]

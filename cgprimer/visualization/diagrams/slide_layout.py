@@ -70,7 +70,7 @@ _WRAP = 18
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A choice of gaps and line lengths.
+    """One choice of gaps and line lengths that is tried for the layout of a diagram.
 
     Attributes:
         gaps: gaps of the layout.
@@ -88,7 +88,7 @@ class Setting:
 
     @property
     def whole_rows(self) -> bool:
-        """True if a row of a matrix is one line of any length."""
+        """True if rows of matrices are not broken, whatever their length."""
         return self.wrap >= _WRAP
 
 
@@ -128,7 +128,7 @@ _ROOMY = (Setting(Gaps(108, 42, 90)), Setting(Gaps(180, 70, 150), 10, 7, terse=T
 
 
 class Captions:
-    """The texts around a graph of a given width and height, and the size of the figure.
+    """The title, notes and legend around a graph, and the size of the figure that holds them.
 
     >>> from cgprimer.visualization.diagrams.diagram import Node
     >>> captions = Captions(Diagram((Node("xa", "xa", "input"),), (), "A title"), (900, 300))
@@ -164,7 +164,7 @@ class Captions:
 
 
 def compute_text_size_on_slide(width: float, height: float) -> float:
-    """Return the size, in points, of the smallest text of a picture on a 13.33 by 7.5 inch slide.
+    """Return the size, in points, of a picture's smallest text on a 13.33 by 7.5 inch slide.
 
     A picture smaller than the slide is not enlarged.
 
@@ -176,7 +176,7 @@ def compute_text_size_on_slide(width: float, height: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class SlideLayout:
-    """All positions and texts of a picture.
+    """The positions and texts of all elements of a picture.
 
     Attributes:
         layout: positions of vertices, edges and frames.
@@ -198,7 +198,7 @@ class SlideLayout:
 
     @property
     def badness(self) -> float:
-        """The total cost of the faults of the picture; 0 for a readable picture."""
+        """The total cost of faults that make the picture hard to read, such as overlaps."""
         # Text of half the size is more than twice as hard to read.
         small = READABLE_SIZE * max(0.0, READABLE_SIZE / self.captions.smallest_text - 1.0)
         wrong = _TOUCHING * self.labels.touching + _COVERING * self.labels.covering
@@ -206,7 +206,7 @@ class SlideLayout:
 
 
 def fits_slide(diagram: Diagram) -> bool:
-    """Return whether a picture is legible on a slide; true for every small graph.
+    """Return whether a diagram is legible on a slide; true for every small graph.
 
     >>> from cgprimer.visualization.diagrams.diagram import Node
     >>> fits_slide(Diagram((Node("xa", "xa", "input"),), ()))
@@ -250,7 +250,7 @@ def slide_layout(diagram: Diagram) -> SlideLayout:
 def _find_best_layout(
     diagram: Diagram, size: int, network: SlideLayout | None, least: float
 ) -> SlideLayout:
-    """Return the layout of a graph with the lowest cost."""
+    """Try layout settings for a graph, and return the layout with the lowest cost."""
     best = _try_setting(diagram, _SETTINGS[0])
     assert best is not None  # every graph has this layout
     wide = _find_widest_row(diagram) > _WRAP
@@ -268,10 +268,12 @@ def _find_best_layout(
     return best
 
 
-def _try_setting(diagram: Diagram, setting: Setting, least: float = math.inf) -> SlideLayout | None:
+def _try_setting(
+    diagram: Diagram, setting: Setting, max_cost: float = math.inf
+) -> SlideLayout | None:
     """Lay out a diagram with one setting; None if the setting does not apply to the graph.
 
-    Labels stay at the middle of their edges if the cost exceeds `least` without them.
+    Labels stay at the middle of their edges if the cost exceeds `max_cost` without them.
     """
     styles = theme(dark=False).roles  # shapes, and so sizes, are the same in both themes
     shapes = {node.key: styles[node.role].shape for node in diagram.nodes}
@@ -315,13 +317,13 @@ def _try_setting(diagram: Diagram, setting: Setting, least: float = math.inf) ->
     on_top = overlap_length(edges, layout.lines)
     cut = _find_widest_row(diagram) > setting.wrap and not setting.whole_rows
     picture = SlideLayout(layout, PlacedLabels(layout.labels), around, details, texts, on_top, cut)
-    if picture.badness >= least:
+    if picture.badness >= max_cost:
         return picture
     return replace(picture, labels=move_labels(layout, backward=diagram.backward_arrows))
 
 
 def _widen_gap(gap: float, layout: Layout, around: Captions) -> float:
-    """Return the gap between layers with which a picture fills the width of a slide."""
+    """Return the gap between layers at which a picture fills the width of a slide."""
     if layout.layers < 2:
         return gap
     # Many edges in a narrow gap are hard to follow.
@@ -333,13 +335,13 @@ def _widen_gap(gap: float, layout: Layout, around: Captions) -> float:
 
 
 def _break_texts(texts: Iterable[str], setting: Setting, limit: int) -> tuple[str, ...]:
-    """Return texts broken into lines of at most `limit` characters."""
+    """Break texts into lines of at most `limit` characters."""
     texts = [*map(round_results, texts)] if setting.terse else [*texts]
     return wrap_lines(texts, limit, whole_rows=setting.whole_rows)
 
 
 def _find_widest_row(diagram: Diagram) -> int:
-    """Return the maximum number of characters in a row of a matrix."""
+    """Return the maximum number of characters in a matrix row at the vertices of a diagram."""
     return max(
         (wide for node in diagram.nodes for wide in measure_row_widths(node.detail)), default=0
     )

@@ -52,7 +52,7 @@ _LABELS |= {role: style.label for role, style in theme(dark=False).roles.items()
 
 
 class Pen:
-    """Draws on one set of axes with one theme; its texts are literal, without markup."""
+    """A pen that draws on one set of axes with one theme; all texts are literal, without markup."""
 
     def __init__(self, axes: Axes, look: Theme, scale: float = 1.0) -> None:
         self.axes, self.look, self.scale = axes, look, scale
@@ -60,7 +60,7 @@ class Pen:
         self.faint = mix(look.ink, look.background, 0.74)  # for secondary text
 
     def part(self, left: float, top: float, width: float, height: float, scale: float = 1.0) -> Pen:
-        """Return a pen for a rectangle of the slide, which is scaled and clips its contents."""
+        """Return a pen for a scaled rectangle of the slide, which clips its contents."""
         figure: Any = self.axes.figure
         wide, high = (72 * float(side) for side in figure.get_size_inches())
         corner = (left / wide, 1 - (top + height) / high)
@@ -71,7 +71,7 @@ class Pen:
     def write(
         self, x: float, y: float, text: str, size: float = TEXT, *, align: str = "left", **more: Any
     ) -> None:
-        """Write one line of text, vertically centered."""
+        """Write one line of text, vertically centered at `y`."""
         if not text:
             return
         style: dict[str, Any] = {"color": self.look.ink, "zorder": 5, "clip_on": True, **more}
@@ -83,7 +83,7 @@ class Pen:
     def lines(
         self, x: float, y: float, lines: Sequence[str], size: float = TEXT, **more: Any
     ) -> float:
-        """Write lines below each other; return the position of their end."""
+        """Write lines of text below each other; return the vertical position of their end."""
         height = max(LINE, 1.25 * size)
         for line in lines:
             self.write(x, y + height / 2, line, size, **more)
@@ -108,7 +108,7 @@ class Pen:
     def flag(
         self, x: float, y: float, *, down: bool = False, small: bool = False, **more: Any
     ) -> None:
-        """Draw the triangle that marks a step without color, with its tip at the point."""
+        """Draw the triangle that marks the current step, with its tip at the given point."""
         a, b = (9.0, 6.0) if small else (10.0, 7.0)
         corners = [(x, y), (x - b, y - a), (x + b, y - a)]
         self.polygon(
@@ -118,7 +118,7 @@ class Pen:
     def band(
         self, left: float, right: float, y: float, height: float, *, first: bool = True
     ) -> None:
-        """Draw the background of a highlighted line, with a triangle at the first line."""
+        """Highlight a line of text with a colored background, and a triangle at the first line."""
         a, b = y - height / 2, y + height / 2
         glow = mix(self.lit, self.look.background, 0.2)
         self.polygon([(left, a), (right + 4, a), (right + 4, b), (left, b)], glow, zorder=0)
@@ -130,24 +130,24 @@ class Pen:
         color, width = (self.look.edge, 1.4) if strong else (self.look.grid, 0.8)
         self.line([(left, y), (right, y)], color, width)
 
-    def bar(self, x: float, y: float, length: float, height: float, which: int) -> None:
-        """Draw a bar with the color and the hatch of a series."""
+    def bar(self, x: float, y: float, length: float, height: float, series: int) -> None:
+        """Draw a horizontal bar with the color and the hatch of a series."""
         from matplotlib.patches import Rectangle
 
-        color = self.look.curves[which % len(self.look.curves)]
+        color = self.look.curves[series % len(self.look.curves)]
         bar = Rectangle((x, y - height / 2), max(length, 1.5), height, zorder=3)
         bar.set(facecolor=mix(color, self.look.background, 0.45), edgecolor=color, linewidth=1.2)
-        bar.set_hatch(_HATCHES[which % len(_HATCHES)])
+        bar.set_hatch(_HATCHES[series % len(_HATCHES)])
         bar.set_label("bar")
         self.axes.add_patch(bar)
 
 
-def sheet(
+def create_canvas(
     width: float = SLIDE_WIDTH, height: float = SLIDE_HEIGHT, *, dark: bool = False
 ) -> tuple[Figure, Pen]:
-    """Return an empty figure, a 16:9 slide by default, and a pen for it.
+    """Create an empty figure, by default a 16:9 slide, and a pen that draws on the figure.
 
-    >>> figure, pen = sheet()
+    >>> figure, pen = create_canvas()
     >>> [round(float(side), 2) for side in figure.get_size_inches()]
     [13.33, 7.5]
     """
@@ -161,7 +161,7 @@ def sheet(
 def _add_axes(
     figure: Figure, rectangle: tuple[float, float, float, float], width: float, height: float
 ) -> Axes:
-    """Add axes of the given width and height in points; return them."""
+    """Add axes to a figure, with coordinates in points and y increasing downwards."""
     axes = figure.add_axes(rectangle)
     axes.set_axis_off()
     axes.set_xlim(0, width)
@@ -170,7 +170,7 @@ def _add_axes(
 
 
 def shorten_text(text: str, room: float, size: float = TEXT, *, bold: bool = False) -> str:
-    """Return a text that fits into a width, with an ellipsis in its middle if it is too long.
+    """Shorten a text to a maximum width by an ellipsis in its middle.
 
     >>> shorten_text("dxw/dab", 100), shorten_text("d" + 40 * "x" + "/dab", 120)
     ('dxw/dab', 'dxxxxx…xx/dab')
@@ -186,7 +186,7 @@ def shorten_text(text: str, room: float, size: float = TEXT, *, bold: bool = Fal
 
 
 def break_lines(text: str, width: float, size: float = TEXT, *, bold: bool = False) -> list[str]:
-    """Break a text into lines of a maximum width, at spaces and inside of long words.
+    """Break a text into lines of a maximum width, at spaces and inside long words.
 
     A long word is broken after an operator if it has one.
 
@@ -207,7 +207,7 @@ def break_lines(text: str, width: float, size: float = TEXT, *, bold: bool = Fal
 
 
 class Cell(NamedTuple):
-    """A cell of a table: a text, a faint text after it, and the relative length of a bar."""
+    """A table cell: a text, a secondary text after it, and the relative length of a bar."""
 
     text: str
     more: str = ""
@@ -215,7 +215,7 @@ class Cell(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row of a table: a title and its cells, or `instead` a text across all columns.
+    """A table row: a title and cells, or a title and one text across all columns (`instead`).
 
     `series` is the index of the color and the hatch of its bars; -1 for no bars.
     """
@@ -228,7 +228,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table as data, for slides and for pages."""
+    """The contents of a table, without positions: header, rows, bars and a note."""
 
     header: tuple[str, ...]  # titles of the columns; the first column has the titles of rows
     rows: tuple[Row, ...]  # with a cell for each column except the first, or with a text
@@ -238,7 +238,7 @@ class Table:
 
 
 class MeasuredTable:
-    """A table with measured widths and heights, in points, which can be drawn at any position.
+    """A table with measured widths and heights, in points, ready to be drawn at any position.
 
     >>> table = Table(("name", "value"), (Row("xa", (Cell("0.5"),)),), (False,))
     >>> measured = MeasuredTable(table, 300.0)
@@ -271,7 +271,7 @@ class MeasuredTable:
         self.height = row + sum(self.rows) + (LINE if table.note else 0.0)
 
     def draw(self, pen: Pen, left: float, top: float) -> None:
-        """Draw the table; `left` and `top` are its upper left corner."""
+        """Draw the table with its upper left corner at (`left`, `top`)."""
         table, spare = self.table, max(0.0, self.room - self.width)
         barred = sum(table.bars)
         bar = max(_MIN_BAR, spare / barred) if barred else 0.0
@@ -308,7 +308,7 @@ class MeasuredTable:
 
 
 class Legend:
-    """A legend with measured rows, which can be drawn at any position.
+    """A legend whose entries are arranged in rows, ready to be drawn at any position.
 
     >>> Legend(["input", "output"], 400).height, Legend(["input", "output"], 120).height
     (32.0, 64.0)
@@ -332,11 +332,11 @@ class Legend:
 
     @property
     def height(self) -> float:
-        """The height of all rows."""
+        """Total height of all rows, in points."""
         return len(self.rows) * self.row
 
     def draw(self, pen: Pen, middle: float, top: float) -> None:
-        """Draw the rows, centered horizontally at `middle`, below `top`."""
+        """Draw the legend below `top`, centered horizontally at `middle`."""
         for number, row in enumerate(self.rows):
             wide = self.scale * (
                 sum(map(self._measure_entry_width, row)) + _ENTRY_GAP * (len(row) - 1)
@@ -347,7 +347,7 @@ class Legend:
                 x += self.scale * (self._measure_entry_width(entry) + _ENTRY_GAP)
 
     def _draw_entry(self, pen: Pen, entry: Entry, x: float, y: float) -> None:
-        """Draw the symbol and the label of an entry."""
+        """Draw the symbol and the label of a legend entry."""
         look, wide, high = pen.look, self.scale * _SWATCH[0], self.scale * _SWATCH[1]
         if entry == "path":
             for width, ink in ((6.0, look.path), (2.0, look.background)):
@@ -369,5 +369,5 @@ class Legend:
 
     @staticmethod
     def _measure_entry_width(entry: Entry) -> float:
-        """Return the width of an entry."""
+        """Return the width of a legend entry, in points."""
         return _SWATCH[0] + _NEAR + measure_text(_LABELS[entry], DETAIL_SIZE)

@@ -32,7 +32,7 @@ def lay_out_spine(
     node_gap: float,
     label_gap: float,
 ) -> ColumnLayout | None:
-    """Lay out a graph along its longest path, with the arguments of `lay_out_columns`.
+    """Lay out a graph along its longest path; the arguments are those of `lay_out_columns`.
 
     Returns None for a graph of another kind.
 
@@ -76,7 +76,7 @@ def lay_out_spine(
 
 
 def _find_longest_path(keys: Sequence[str], edges: Edges) -> list[str]:
-    """Return the vertices of the longest path; the first of several longest paths."""
+    """Return the vertices of a longest path, the first one if there are several."""
     tails: dict[str, list[str]] = defaultdict(list)
     for tail, head in edges:
         tails[head].append(tail)
@@ -93,7 +93,7 @@ def _find_longest_path(keys: Sequence[str], edges: Edges) -> list[str]:
 def _find_leaves(
     keys: Sequence[str], edges: Edges, path: Sequence[str]
 ) -> dict[str, list[str]] | None:
-    """Return the other operands of each vertex of the path; None if one is computed or shared."""
+    """Map each vertex of the path to its leaves; None if another operand is computed or shared."""
     heads: dict[str, list[str]] = defaultdict(list)
     computed = {head for _, head in edges}
     for tail, head in edges:
@@ -117,7 +117,7 @@ def _route_edges(
     label: Mapping[tuple[str, str], Size],
     shapes: Mapping[str, Shape],
 ) -> list[Route]:
-    """Return the routes of all edges."""
+    """Route each edge: straight along the path, as an arc above it, or up from an operand."""
     place = {key: number for number, key in enumerate(path)}
     half = max(boxes[key].height for key in path) / 2
     tallest = max((label[edges[number]][1] for number in arcs), default=0.0)
@@ -151,7 +151,7 @@ def _route_edges(
 
 
 def _assign_lanes(arcs: Sequence[int], edges: Edges, place: Mapping[str, int]) -> dict[int, int]:
-    """Return the lane of each arc, counted from the lowest: longer arcs are above shorter arcs."""
+    """Assign each arc to a lane above the path, counted from the lowest; longer arcs are higher."""
     span = {number: tuple(place[key] for key in edges[number]) for number in arcs}
     lanes: dict[int, int] = {}
     for number in sorted(arcs, key=lambda n: (span[n][1] - span[n][0], span[n])):
@@ -164,7 +164,7 @@ def _assign_lanes(arcs: Sequence[int], edges: Edges, place: Mapping[str, int]) -
 def _compute_arc_ports(
     arcs: Sequence[int], edges: Edges, place: Mapping[str, int]
 ) -> dict[int, tuple[float, float]]:
-    """Return the horizontal offsets of each arc at its tail and at its head.
+    """Return the horizontal offsets at which each arc leaves its tail and enters its head.
 
     Outgoing arcs are to the right of incoming arcs, and longer arcs are outside of shorter arcs, so
     no two arcs cross.

@@ -38,7 +38,7 @@ _FALLBACK_FONTS = (
 
 @lru_cache(maxsize=1)
 def list_font_families() -> tuple[str, ...]:
-    """Return the font of pictures, and installed fonts for letters that are missing in it.
+    """Return the font of pictures, and installed fallback fonts for characters that it lacks.
 
     >>> list_font_families()[0]
     'DejaVu Sans'
@@ -50,7 +50,7 @@ def list_font_families() -> tuple[str, ...]:
 
 
 def warn_of_missing_glyphs(texts: Iterable[str]) -> None:
-    """Warn once about all letters that no installed font has, instead of once per letter."""
+    """Warn once about all characters that no installed font has, not once per character."""
     missing = list(dict.fromkeys(c for text in texts for c in text if not c.isascii()))
     for family in list_font_families() if missing else ():
         from matplotlib.font_manager import findfont, get_font
@@ -67,7 +67,7 @@ def warn_of_missing_glyphs(texts: Iterable[str]) -> None:
 
 @contextmanager
 def ignore_missing_glyphs() -> Iterator[None]:
-    """Suppress the warnings of matplotlib about missing glyphs."""
+    """Suppress matplotlib's warnings about missing glyphs."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"Glyph \d+ .* missing from")
         yield
@@ -75,7 +75,7 @@ def ignore_missing_glyphs() -> Iterator[None]:
 
 @lru_cache(maxsize=4096)
 def measure_text(text: str, size: float, bold: bool = False) -> float:
-    """Return the width in points of one line of `text` in the theme's font at `size` points."""
+    """Return the width of one line of text, in points, at a font size of `size` points."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
@@ -87,7 +87,7 @@ def measure_text(text: str, size: float, bold: bool = False) -> float:
 
 
 def measure_block(lines: Iterable[str], size: float, bold: bool = False) -> tuple[float, float]:
-    """Return width and height of a block of lines, in points; (0, 0) for no lines."""
+    """Return the width and height of a block of lines, in points; (0, 0) without lines."""
     widths = [measure_text(line, size, bold) for line in lines]
     return (max(widths, default=0.0), len(widths) * size * LINE_SPACING)
 
@@ -115,7 +115,7 @@ def wrap_expression(text: str, limit: int = 18) -> tuple[str, ...]:
 
 
 def measure_row_widths(texts: Iterable[str]) -> list[int]:
-    """Return the number of characters of each row of a matrix in lines of text.
+    """Return the number of characters of each matrix row among lines of text.
 
     >>> measure_row_widths(["W @ x", "adjoint = [[1, 2, 3],", "[4, 5, 6]]"])
     [13, 10]
@@ -126,7 +126,7 @@ def measure_row_widths(texts: Iterable[str]) -> list[int]:
 def wrap_lines(
     texts: Sequence[str], limit: int = 18, *, whole_rows: bool = True
 ) -> tuple[str, ...]:
-    """Break long lines; with `whole_rows` rows of matrices stay whole and increase the limit.
+    """Break long lines; with `whole_rows`, matrix rows stay whole and increase the limit.
 
     >>> wrap_lines(["f(a, b) + f(a, c)", "adjoint = [[-1.25, 0.125, 4],", "[0, 5, 6]]"], 9)
     ('f(a, b) + f(a, c)', 'adjoint', '= [[-1.25, 0.125, 4],', '[0, 5, 6]]')
@@ -136,7 +136,7 @@ def wrap_lines(
 
 
 def round_results(text: str) -> str:
-    """Round the number after the last equals sign to five digits, and the factors before it.
+    """Round the number after the last equals sign, and its factors, to five digits.
 
     Expressions are unchanged.
 
@@ -156,7 +156,7 @@ def round_results(text: str) -> str:
 
 
 def _fill_evenly(pieces: list[str], limit: int) -> tuple[str, ...]:
-    """Return lines of similar length, with as few lines as the limit requires."""
+    """Join pieces of text into as few lines as possible, of similar length."""
     lines = _fill_lines(pieces, limit)
     # Lines of similar length make a narrower box than a full line and a short line.
     for narrower in range(limit - 1, 0, -1):
@@ -168,7 +168,7 @@ def _fill_evenly(pieces: list[str], limit: int) -> tuple[str, ...]:
 
 
 def wrap_words(text: str, width: float, size: float, bold: bool = False) -> tuple[str, ...]:
-    """Break a text at spaces into lines of at most `width` points; long words are not broken."""
+    """Break a text at spaces into lines of at most `width` points; long words stay whole."""
     lines: list[str] = []
     for token in text.split():
         longer = f"{lines[-1]} {token}" if lines else token
@@ -180,7 +180,7 @@ def wrap_words(text: str, width: float, size: float, bold: bool = False) -> tupl
 
 
 def _split_pieces(text: str, signs: frozenset[str], depth: float) -> list[str]:
-    """Split a text at every position where a line can end; the joined pieces are the text."""
+    """Split a text at every position where a line may end; the joined pieces are the text."""
     pieces = [""]
     opened = 0
     previous = ""  # the last token that is not a space
@@ -198,7 +198,7 @@ def _split_pieces(text: str, signs: frozenset[str], depth: float) -> list[str]:
 
 
 def _fill_lines(pieces: Iterable[str], limit: int) -> tuple[str, ...]:
-    """Return lines filled with pieces up to the limit."""
+    """Join pieces of text into lines of at most `limit` characters."""
     lines = [""]
     for piece in pieces:
         if lines[-1] and len(lines[-1]) + len(piece.rstrip()) > limit:

@@ -31,7 +31,7 @@ SLIDE_ASPECT = SLIDE_WIDTH / SLIDE_HEIGHT
 
 @dataclass(frozen=True, slots=True)
 class RoleStyle:
-    """The style of one role; `label` is its label in the legend."""
+    """The style of the vertices of one role; `label` is the label in the legend."""
 
     label: str
     shape: Shape
@@ -129,7 +129,7 @@ DROPPED = (0, (4.0, 3.0))  #: dashes of vertices and edges that dropout removes
 
 
 def fade_color(color: str, look: Theme) -> str:
-    """Return the faded color of a vertex or an edge that dropout removes.
+    """Fade a color toward the background, for vertices and edges that dropout removes.
 
     >>> fade_color("#000000", LIGHT)
     '#8c8c8c'
@@ -138,12 +138,12 @@ def fade_color(color: str, look: Theme) -> str:
 
 
 def choose_faded_ink(look: Theme) -> str:
-    """Return the text color of a vertex or an edge that dropout removes."""
+    """Return the faded text color of vertices and edges that dropout removes."""
     return mix(look.ink, look.background, 0.6)
 
 
 def list_roles(diagram: Diagram) -> list[Role]:
-    """Return the roles that occur in a diagram, in the order of the themes.
+    """Return the roles that occur in a diagram, in the order of the legend.
 
     >>> from cgprimer.visualization.diagrams.diagram import Node
     >>> list_roles(Diagram((Node("k", "k", "parameter"), Node("xa", "xa", "input")), ()))

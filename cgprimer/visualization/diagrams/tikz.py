@@ -68,7 +68,7 @@ _END_OF_PAGE = r"""%
 
 
 def tikz(diagram: Diagram, *, dark: bool = False) -> str:
-    r"""Return a diagram as a LaTeX document whose page has the size of the picture.
+    r"""Convert a diagram to a LaTeX document whose page has the size of the picture.
 
     The document needs TikZ, which every TeX distribution has. A picture that is longer than the
     maximum page is scaled down.
@@ -80,10 +80,10 @@ def tikz(diagram: Diagram, *, dark: bool = False) -> str:
     """
     look = theme(dark)
     picture = slide_layout(diagram)
-    pen = _Pen(min(1.0, _LONGEST / max(picture.layout.width, picture.layout.height, 1.0)))
+    pen = _TikzFormatter(min(1.0, _LONGEST / max(picture.layout.width, picture.layout.height, 1.0)))
     roles = list_roles(diagram)
     colors = {name: getattr(look, name) for name in ("background", "ink", "edge", "path")}
-    size = pen.length
+    size = pen.format_length
     body = [
         r"\begin{tikzpicture}[x=1bp, y=-1bp, text=ink, font=\sffamily, inner sep=0,",
         r"  show background rectangle, background rectangle/.style={fill=background},"
@@ -114,99 +114,104 @@ def tikz(diagram: Diagram, *, dark: bool = False) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Pen:
-    """Formats lengths, points and fonts in TikZ; `scale` is below 1 for a too long picture."""
+class _TikzFormatter:
+    """Formatter of lengths, points and fonts in TikZ; a `scale` below 1 shrinks the picture."""
 
     scale: float
 
-    def length(self, points: float) -> str:
-        """Return a length in TikZ."""
+    def format_length(self, points: float) -> str:
+        """Format a length, given in points, in TikZ."""
         return f"{points * self.scale:.4g}bp"
 
-    def point(self, point: Point) -> str:
-        """Return the coordinates of a point in TikZ."""
+    def format_point(self, point: Point) -> str:
+        """Format the coordinates of a point in TikZ."""
         return f"({point[0] * self.scale:.1f},{point[1] * self.scale:.1f})"
 
-    def rectangle(self, box: Box, inset: float) -> str:
-        """Return the path of a rectangle that is smaller than a box by `inset` on each side."""
+    def format_rectangle(self, box: Box, inset: float) -> str:
+        """Format the path of a rectangle that is smaller than a box by `inset` on each side."""
         across, along = box.width / 2 - inset, box.height / 2 - inset
         return (
-            f"{self.point((box.x - across, box.y - along))} rectangle "
-            f"{self.point((box.x + across, box.y + along))}"
+            f"{self.format_point((box.x - across, box.y - along))} rectangle "
+            f"{self.format_point((box.x + across, box.y + along))}"
         )
 
-    def size(self, size: float) -> str:
-        """Return the LaTeX command that sets the font size."""
-        line = self.length(size * LINE_SPACING)
-        return rf"\fontsize{{{self.length(size)}}}{{{line}}}\selectfont "
+    def format_font_size(self, size: float) -> str:
+        """Return the LaTeX command that selects a font size."""
+        line = self.format_length(size * LINE_SPACING)
+        return rf"\fontsize{{{self.format_length(size)}}}{{{line}}}\selectfont "
 
-    def node(self, style: str, size: float, at: Point, lines: Iterable[str], more: str = "") -> str:
-        """Return a TikZ node with lines of LaTeX, centered at a point."""
-        font = rf"font=\sffamily{self.size(size).strip()}{more}"
+    def format_node(
+        self, style: str, size: float, at: Point, lines: Iterable[str], more: str = ""
+    ) -> str:
+        """Format a TikZ node with lines of LaTeX text, centered at a point."""
+        font = rf"font=\sffamily{self.format_font_size(size).strip()}{more}"
         text = r"\\{}".join(lines)  # a bracket after a bare line break would be its length
-        return rf"\node[{style}align=center, {font}] at {self.point(at)} {{{text}}};"
+        return rf"\node[{style}align=center, {font}] at {self.format_point(at)} {{{text}}};"
 
 
-def _emit_frames(diagram: Diagram, picture: SlideLayout, pen: _Pen) -> list[str]:
-    """Return the TikZ commands of the frames of parts, with their labels."""
+def _emit_frames(diagram: Diagram, picture: SlideLayout, pen: _TikzFormatter) -> list[str]:
+    """Emit the TikZ commands that draw the frames of parts, with their labels."""
     lines = []
     for part, box in zip(diagram.parts, picture.layout.frames, strict=True):
-        style = f"draw=edge, dash dot, line width={pen.length(2.2)}"
-        lines.append(rf"\path[{style}] {pen.rectangle(box, 0.0)};")
+        style = f"draw=edge, dash dot, line width={pen.format_length(2.2)}"
+        lines.append(rf"\path[{style}] {pen.format_rectangle(box, 0.0)};")
         top = (box.x, box.y - box.height / 2 + PADDING / 2)
         label = map(escape_latex, format_header_lines(part))
-        lines.append(pen.node("anchor=north, ", DETAIL_SIZE, top, label))
+        lines.append(pen.format_node("anchor=north, ", DETAIL_SIZE, top, label))
     return lines
 
 
-def _emit_edges(diagram: Diagram, picture: SlideLayout, pen: _Pen) -> list[str]:
-    """Return the TikZ commands of edges and their labels."""
+def _emit_edges(diagram: Diagram, picture: SlideLayout, pen: _TikzFormatter) -> list[str]:
+    """Emit the TikZ commands that draw the edges and their labels."""
     lines = []
     for edge, points in zip(diagram.edges, picture.layout.routes, strict=True):
         route = points[::-1] if diagram.backward_arrows else points
         style = "path edge" if edge.emphasis else "edge"
         style += ", dashed, opacity=0.5" if edge.dropped else ""
-        lines.append(rf"\draw[{style}] {' -- '.join(map(pen.point, route))};")
-    style = f"fill=background, inner sep={pen.length(2)}, "
+        lines.append(rf"\draw[{style}] {' -- '.join(map(pen.format_point, route))};")
+    style = f"fill=background, inner sep={pen.format_length(2)}, "
     for box, texts in zip(picture.labels.boxes, picture.label_texts, strict=True):
         if box is not None:
-            lines.append(pen.node(style, DETAIL_SIZE, (box.x, box.y), map(escape_latex, texts)))
+            lines.append(
+                pen.format_node(style, DETAIL_SIZE, (box.x, box.y), map(escape_latex, texts))
+            )
     return lines
 
 
-def _emit_vertex(node: Node, picture: SlideLayout, look: Theme, pen: _Pen) -> list[str]:
-    """Return the TikZ commands of a vertex: its outline and its text."""
+def _emit_vertex(node: Node, picture: SlideLayout, look: Theme, pen: _TikzFormatter) -> list[str]:
+    """Emit the TikZ commands that draw a vertex: its outline and its text."""
     box = picture.layout.boxes[node.key]
     shape = look.roles[node.role].shape
     style = f"{node.role}, path vertex" if node.emphasis else node.role
     style += ", dashed, fill=background, draw opacity=0.5" if node.dropped else ""
     if shape == "hexagon":
-        path = " -- ".join(map(pen.point, compute_hexagon_corners(box))) + " -- cycle"
+        path = " -- ".join(map(pen.format_point, compute_hexagon_corners(box))) + " -- cycle"
     else:
-        path = pen.rectangle(box, 0.0)
+        path = pen.format_rectangle(box, 0.0)
     radius = {"rounded": 10.0, "circle": compute_pill_radius(box) - 0.1}.get(shape)
-    corners = f"rounded corners={pen.length(radius)}, " if radius else ""
+    corners = f"rounded corners={pen.format_length(radius)}, " if radius else ""
     lines = [rf"\path[{corners}{style}] {path};"]
     if shape == "double":
         # Of a highlighted vertex the outer outline is wide, and two are still seen.
-        inner = f"{style}, line width={pen.length(1.2)}" if node.emphasis else style
-        lines.append(rf"\path[{inner}] {pen.rectangle(box, 4.0)};")
-    first = rf"{{{pen.size(LABEL_SIZE)}\bfseries\boldmath {escape_latex(node.label)}\strut}}"
+        inner = f"{style}, line width={pen.format_length(1.2)}" if node.emphasis else style
+        lines.append(rf"\path[{inner}] {pen.format_rectangle(box, 4.0)};")
+    size = pen.format_font_size(LABEL_SIZE)
+    first = rf"{{{size}\bfseries\boldmath {escape_latex(node.label)}\strut}}"
     text = (first, *map(escape_latex, picture.details[node.key]))
     # The node's font decides how far apart all lines are.
-    return [*lines, pen.node("", DETAIL_SIZE, (box.x, box.y), text)]
+    return [*lines, pen.format_node("", DETAIL_SIZE, (box.x, box.y), text)]
 
 
-def _emit_captions(diagram: Diagram, picture: SlideLayout, pen: _Pen) -> list[str]:
-    """Return the TikZ commands of the title and the notes."""
+def _emit_captions(diagram: Diagram, picture: SlideLayout, pen: _TikzFormatter) -> list[str]:
+    """Emit the TikZ commands that draw the title and the notes."""
     middle, floor = picture.layout.width / 2, picture.layout.height
-    width = f"text width={pen.length(max(picture.layout.width, NOTE_WIDTH))}"
+    width = f"text width={pen.format_length(max(picture.layout.width, NOTE_WIDTH))}"
     lines = []
     if diagram.title:
         style, title = f"anchor=south, {width}, ", [escape_latex_prose(diagram.title)]
         bold = r"\bfseries\boldmath"
-        lines.append(pen.node(style, TITLE_SIZE, (middle, -20.0), title, bold))
+        lines.append(pen.format_node(style, TITLE_SIZE, (middle, -20.0), title, bold))
     if diagram.notes:
         style, notes = f"anchor=north, {width}, ", map(escape_latex_prose, diagram.notes)
-        lines.append(pen.node(style, DETAIL_SIZE, (middle, floor + 20.0), notes))
+        lines.append(pen.format_node(style, DETAIL_SIZE, (middle, floor + 20.0), notes))
     return lines

@@ -24,7 +24,7 @@ def find_natural_order(
     looks: Mapping[str, Hashable],
     edges: Edges,
 ) -> dict[str, str]:
-    """Return the vertex whose position each vertex takes; empty if the order does not change.
+    """Map each vertex to the vertex whose position it takes, to sort exchangeable vertices.
 
     Args:
         layer: layer of each vertex, in natural order.
@@ -56,7 +56,7 @@ def find_natural_order(
 def equalize_sizes(
     sizes: Mapping[str, Size], shapes: Mapping[str, Hashable], edges: Edges
 ) -> dict[str, Size]:
-    """Equalize the sizes of exchangeable vertices of similar size.
+    """Enlarge exchangeable vertices of similar size to a common size.
 
     >>> equalize_sizes({"a": (40, 20), "b": (44, 20), "s": (9, 9)}, {}, [("a", "s"), ("b", "s")])
     {'a': (44, 20), 'b': (44, 20), 's': (9, 9)}
@@ -100,11 +100,11 @@ def _refine_colors(colors: Mapping[str, Hashable], edges: Edges) -> dict[str, in
 
 
 def _sort_colors(numbers: Mapping[str, int], keys: Sequence[str]) -> tuple[int, ...]:
-    """Return the sorted colors of vertices."""
+    """Return the sorted colors of the given vertices."""
     return tuple(sorted(map(numbers.__getitem__, keys)))
 
 
 def _number_colors(colors: Mapping[str, Hashable]) -> dict[str, int]:
-    """Replace colors by small integers."""
+    """Replace colors by consecutive integers, starting at 0."""
     numbers: dict[Hashable, int] = {}
     return {key: numbers.setdefault(color, len(numbers)) for key, color in colors.items()}

@@ -23,7 +23,7 @@ _CORNER = 9.0  # points of an outline next to a corner at which no edge ends
 
 
 def measure_shape(shape: Shape, text: Size, *, tight: bool = False) -> Size:
-    """Return the width and height of the shape that holds a block of text.
+    """Return the width and height of the shape that encloses a block of text.
 
     With `tight`, the padding between text and outline is halved.
 
@@ -46,7 +46,7 @@ def measure_shape(shape: Shape, text: Size, *, tight: bool = False) -> Size:
 
 
 def contains_point(shape: Shape, box: Box, point: Point) -> bool:
-    """Tell whether a point lies in the shape that fills `box`.
+    """Return whether a point lies inside the shape that fills `box`.
 
     >>> [contains_point(shape, Box(0, 0, 10, 10), (4, 4)) for shape in ("circle", "rectangle")]
     [False, True]
@@ -61,7 +61,7 @@ def contains_point(shape: Shape, box: Box, point: Point) -> bool:
 
 
 def clip_to_outline(shape: Shape, box: Box, port: Point, *, down: bool = False) -> Point:
-    """Return the point of the outline of a vertex at which a line from the side ends.
+    """Return the point on the outline of a vertex at which a horizontal or vertical line ends.
 
     `port` is a point to the left or right of the vertex, with `down` above or below it. Lines do
     not end at corners, where an arrow head could point to either side.
@@ -81,7 +81,7 @@ def clip_to_outline(shape: Shape, box: Box, port: Point, *, down: bool = False) 
 
 
 def compute_pill_radius(box: Box) -> float:
-    """Return the radius of a circle, or of the corners of a pill.
+    """Return the corner radius of a pill, or the radius of a circle.
 
     >>> compute_pill_radius(Box(0, 0, 48, 48)), compute_pill_radius(Box(0, 0, 120, 80))
     (24.0, 22.0)
@@ -91,7 +91,7 @@ def compute_pill_radius(box: Box) -> float:
 
 
 def compute_hexagon_corners(box: Box, slant: float = _SLANT) -> list[Point]:
-    """Return the corners of the hexagon that fills a box, starting at the left.
+    """Return the corners of the hexagon that fills a box, starting with the left corner.
 
     >>> compute_hexagon_corners(Box(0, 0, 100, 40))[:2]
     [(-50.0, 0), (-38.0, 20.0)]
@@ -103,7 +103,7 @@ def compute_hexagon_corners(box: Box, slant: float = _SLANT) -> list[Point]:
 
 
 def build_shape_patches(style: RoleStyle, box: Box, small: bool = False) -> list[Patch]:
-    """Return the patches of a vertex; `small` reduces the details for the legend."""
+    """Build the matplotlib patches of a vertex; `small` reduces details, for the legend."""
     from matplotlib.patches import FancyBboxPatch, Polygon, Rectangle
 
     corner = (box.x - box.width / 2, box.y - box.height / 2)

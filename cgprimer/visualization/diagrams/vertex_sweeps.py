@@ -33,7 +33,7 @@ from cgprimer.visualization.diagrams.level_diagrams import format_shape_suffix
 
 
 class SweepNumbers(NamedTuple):
-    """The scalars of one sweep, keyed by the vertices of a diagram.
+    """The numerical results of one forward or backward sweep, keyed by vertex or edge.
 
     Attributes:
         order: the vertices, operands before the vertices computed from them.
@@ -57,7 +57,7 @@ def compute_sweep_numbers(
     of: str | None = None,
     wrt: str | None = None,
 ) -> SweepNumbers:
-    """Compute partials and one sweep: adjoints of the output ``of``, or tangents from ``wrt``.
+    """Compute all partials, and the adjoints of output ``of`` or the tangents from seed ``wrt``.
 
     Keys are names, or indices of tape values for the level ``operations``.
 
@@ -83,7 +83,7 @@ def compute_sweep_numbers(
 
 
 class EdgeContribution(NamedTuple):
-    """One product of a backward sweep; `tail` and `head` are indices of values of the primal tape.
+    """The contribution of an edge to an adjoint; `tail` and `head` are indices in the primal tape.
 
     `partial` and `product` are indices of values of the sweep's own tape.
     """
@@ -95,7 +95,7 @@ class EdgeContribution(NamedTuple):
 
 
 class BackwardSweep:
-    """The formulas of a backward sweep from one output; vertices are values of the primal tape.
+    """A symbolic backward sweep from one output; vertices are values of the primal tape.
 
     Attributes:
         tape: the primal tape.
@@ -124,12 +124,12 @@ class BackwardSweep:
         ]
         self._labels = {new: names[old] for old, new in self.edges.vertices.items() if names[old]}
 
-    def partial_formula(self, contribution: EdgeContribution) -> Expression:
-        """Return the expression of the partial derivative on an edge."""
+    def build_partial_formula(self, contribution: EdgeContribution) -> Expression:
+        """Build the expression of the partial derivative on an edge."""
         return build_formula(self.edges.tape, contribution.partial, self._labels)
 
     def build_product_formula(self, contribution: EdgeContribution) -> Expression:
-        """Return the expression of the contribution of an edge, given the adjoint of its head."""
+        """Build the expression of the contribution of an edge, given the adjoint of its head."""
         head = contribution.head
         names = {**self._labels, self.edges.totals[head]: f"bar_{self.names[head]}"}
         return _simplify_notation(build_formula(self.edges.tape, contribution.product, names))
@@ -137,7 +137,7 @@ class BackwardSweep:
     def evaluate(
         self, graph: ExpressionGraph, at: Mapping[str, Any] | None = None
     ) -> BackwardNumbers:
-        """Return the adjoints and the contributions at a point."""
+        """Evaluate the adjoints and the contributions at a point."""
         import numpy as np
 
         values = values_of(self.edges.tape, complete_point(graph, at))
@@ -155,7 +155,7 @@ class BackwardSweep:
 
 @dataclass(frozen=True, eq=False)
 class BackwardNumbers:
-    """The numbers of a backward sweep at a point; vertices are values of the primal tape.
+    """The numerical results of a backward sweep; vertices are values of the primal tape.
 
     Attributes:
         tape: the primal tape.
@@ -179,7 +179,7 @@ def run_backward_sweep(
     *,
     operations: bool = False,
 ) -> BackwardNumbers:
-    """Run a backward sweep from an output of a graph, with arrays or without.
+    """Run a backward sweep from an output of a graph, which may contain arrays.
 
     >>> graph = parse("input x[2]=[1, 2]; parameter W[2,2]=[[1, -1], [.5, -2]]; xl = sum(x @ W)")
     >>> sweep = run_backward_sweep(graph)
@@ -193,7 +193,7 @@ def run_backward_sweep(
 def compute_local_jacobians(
     graph: ExpressionGraph, at: Mapping[str, Any] | None = None
 ) -> dict[tuple[str, str], Any]:
-    """Compute the partial derivatives on each edge ``(tail, head)``.
+    """Compute the Jacobian on each edge ``(tail, head)`` of a graph.
 
     Each result has the axes of the head, then the axes of the tail.
 
@@ -222,7 +222,7 @@ def compute_local_jacobians(
 def compute_tangents(
     graph: ExpressionGraph, at: Mapping[str, Any] | None, seed: str
 ) -> dict[str, Any]:
-    """Compute the tangent of each variable that depends on a seed, a scalar or an array element."""
+    """Compute the tangents of all variables that depend on a seed: a scalar or an array element."""
     base, index = parse_element(seed)
     name = resolve_wrt(graph, base)[0]
     elements = list_element_names(graph, name)
@@ -250,7 +250,7 @@ def compute_tangents(
 
 
 def build_formula(tape: Tape, index: int, names: Mapping[int, str]) -> Expression:
-    """Return a value of a tape as an expression in named values of the tape."""
+    """Convert a value of a tape to an expression in the named values of the tape."""
     if index in names:
         return Name(names[index])
     instruction = tape.instruction(index)
@@ -262,7 +262,7 @@ def build_formula(tape: Tape, index: int, names: Mapping[int, str]) -> Expressio
 
 
 def _simplify_notation(tree: Expression) -> Expression:
-    """Return an expression in the notation of a slide.
+    """Rewrite an expression in textbook notation, such as ``outer(x, y)`` or ``x.T``.
 
     A column times a row is an outer product, a transpose is ``x.T``, the derivative of ReLU is a
     condition, and reshapes and broadcasts are omitted.

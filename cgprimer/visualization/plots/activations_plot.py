@@ -85,7 +85,7 @@ def activations(
 
 @dataclass(frozen=True, eq=False)
 class Activations:
-    """Activations of all hidden layers of one network.
+    """The activations of all hidden layers of one network, before and after training.
 
     Attributes:
         name: name of the network, with or without batch normalization.
@@ -103,7 +103,7 @@ class Activations:
 
     @property
     def sentence(self) -> str:
-        """Sentence with the standard deviation and the loss before and after training."""
+        """Sentence that compares the activations and the loss before and after training."""
         last = (float(part[-1].std()) for part in (self.start, self.trained))
         before, after = (format_number(value, 2) for value in last)
         losses = (format_number(value, 2) for value in self.losses)
@@ -176,7 +176,7 @@ def activation_distributions(
 
 
 def _build_network(depth: int, width: int, activation: str, normalized: bool) -> ExpressionGraph:
-    """Build a deep network with hidden layers h1, h2, ..."""
+    """Build a deep network with hidden layers h1, h2, ...; with batch normalization on request."""
     lines = [f"input x[{_INPUTS}]", f"parameter w[{width}], b"]
     for k in range(1, depth + 1):
         before = f"h{k - 1}" if k > 1 else "x"
@@ -194,7 +194,7 @@ def _build_network(depth: int, width: int, activation: str, normalized: bool) ->
 def _compute_activations(
     graph: ExpressionGraph, x: Array, point: Mapping[str, Any], depth: int
 ) -> Array:
-    """Return the activations of all hidden layers for all samples as one batch."""
+    """Compute the activations of all hidden layers, with all samples as one batch."""
     values = graph.evaluate({"x": x, **point})
     activations = np.array([values[f"h{k}"] for k in range(1, depth + 1)])
     if not np.isfinite(activations).all():
@@ -206,7 +206,7 @@ def _compute_activations(
 def _draw_panel(
     axes: slide.Axes, network: Activations, bins: Array, look: Theme, *, first: bool
 ) -> None:
-    """Draw two half histograms for each layer: at initialization and after training."""
+    """Draw two half histograms for each layer of a network, for initial and trained weights."""
     slide.style_axes(axes, look, x="layer", y="activation" if first else "")
     axes.set_title(network.name, **slide.text_style(look) | {"weight": "bold"})
     epochs = pluralize(network.epochs, "epoch")

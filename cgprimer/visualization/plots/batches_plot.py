@@ -96,7 +96,7 @@ def batches(
 
 @dataclass(frozen=True, eq=False)
 class BatchDescent:
-    """A path of gradient descent with mini-batches.
+    """The path of gradient descent with mini-batches, and its learning rate.
 
     Attributes:
         rate: learning rate.
@@ -110,7 +110,7 @@ class BatchDescent:
 def _draw_batches(
     landscapes: Sequence[Landscape], path: BatchDescent, *, dark: bool, title: str | None
 ) -> slide.Figure:
-    """Draw a panel for each landscape, with the path."""
+    """Draw one panel for each loss landscape, with the path of mini-batch descent."""
     default_title = f"One step per batch, rate {mark_rounding(path.rate, 2)}"
     if not np.isfinite(path.points).all():
         default_title += ": diverges"
@@ -170,7 +170,7 @@ def _split_samples(
 def _draw_panel(
     axes: slide.Axes, landscape: Landscape, path: BatchDescent, k: int, count: int, look: Theme
 ) -> None:
-    """Draw the path and the updates of batch `k` of `count`; panel `count` has all updates."""
+    """Draw the path and the updates of batch `k`; panel `count` shows all updates."""
     axes.plot(*path.points.T, color=look.ink, linewidth=1.2, label="path", zorder=2)
     axes.plot(*path.points[0], marker="o", markersize=15, markerfacecolor="none", linestyle="",
               markeredgewidth=2.2, color=look.ink, label="start", zorder=4)  # fmt: skip
@@ -195,7 +195,7 @@ def _draw_panel(
 
 
 def _align_surfaces(landscapes: Sequence[Landscape]) -> tuple[list[LossSurface], float]:
-    """Return the surfaces with a common floor and a common scale, and their maximum loss."""
+    """Give loss surfaces a common floor and scale; return them and their maximum loss."""
     surfaces = [build_loss_surface(landscape) for landscape in landscapes]
     logarithmic = all(surface.logarithmic for surface in surfaces)
     floor = (max if logarithmic else min)(surface.floor for surface in surfaces)

@@ -41,7 +41,7 @@ _TINT = 0.24  # strength of the color of a class in its region
 
 @dataclass(frozen=True, eq=False)
 class Plane:
-    """The plane spanned by two inputs, with the samples in the plane.
+    """The plane of two inputs, with its decision regions and the samples in it.
 
     Attributes:
         names: names of the inputs.
@@ -69,7 +69,7 @@ class Plane:
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """The predictions of a training run after a given update.
+    """The decision regions and wrong predictions of a run after a given number of updates.
 
     Attributes:
         step: number of completed steps.
@@ -89,7 +89,7 @@ class Snapshot:
 
     @property
     def words(self) -> str:
-        """The step, the loss and, for classes, the accuracy."""
+        """Caption with the step, the loss and, for classes, the accuracy."""
         text = f"step {self.step:,}, loss {format_number(self.loss, SHORT)}"
         if not len(self.wrong):
             return text
@@ -135,7 +135,7 @@ def boundary(
 def draw_plane(
     plane: Plane, snapshot: Snapshot, *, dark: bool = False, title: str | None = None
 ) -> slide.Figure:
-    """Draw the decision regions and boundaries of one snapshot, and the samples."""
+    """Draw the samples, and the decision regions and boundaries of one snapshot."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
@@ -161,7 +161,7 @@ def draw_plane(
 def _draw_samples(
     axes: slide.Axes, plane: Plane, snapshot: Snapshot, inks: Sequence[str], look: Theme
 ) -> None:
-    """Draw the samples, with a ring around wrongly predicted samples."""
+    """Draw the samples, with a ring around each wrong prediction."""
     points, regions = plane.points[plane.drawn_samples], plane.region_of[plane.drawn_samples]
     for k, name in enumerate(plane.regions):
         marker = slide.MARKERS[k % len(slide.MARKERS)] if plane.classes else "o"
@@ -177,7 +177,7 @@ def _draw_samples(
 
 
 def choose_region_colors(plane: Plane, look: Theme) -> tuple[list[str], list[str]]:
-    """Return the fill color and the sample color of each decision region."""
+    """Choose a fill color and a sample color for each decision region."""
     count = len(plane.regions)
     if plane.classes:
         inks = [look.curves[k % len(look.curves)] for k in range(count)]
@@ -189,7 +189,7 @@ def choose_region_colors(plane: Plane, look: Theme) -> tuple[list[str], list[str
 def moments_of(
     run: Run, data: Any, columns: Mapping[str, str] | None = None, most: int = 60
 ) -> tuple[Plane, list[Snapshot]]:
-    """Return the input plane and at most `most` evenly spaced snapshots of a training run."""
+    """Return the plane of the inputs and at most `most` evenly spaced snapshots of a run."""
     ((_, loaded),) = name_runs([run]).items()
     graph = loaded.known_graph
     loss = loaded.settings.get("loss", "squared-error")
@@ -252,7 +252,7 @@ def _build_plane(run: TrainingRun, data: Dataset) -> Plane:
 
 
 def _predict(run: TrainingRun, data: Any) -> Array:
-    """Return predictions of shape (samples, outputs), in the format of the labels."""
+    """Compute predictions of shape (samples, outputs); classes are predicted as probabilities."""
     predictions = convert_to_probabilities(
         run.predict(data), run.settings.get("loss", "squared-error")
     )
@@ -262,7 +262,7 @@ def _predict(run: TrainingRun, data: Any) -> Array:
 def _take_snapshot(
     run: TrainingRun, plane: Plane, data: Dataset, step: int, loss: float
 ) -> Snapshot:
-    """Return the predictions of a run with its current parameters."""
+    """Compute the predictions and decision regions of a run with its current parameters."""
     first, second = np.meshgrid(*plane.sides)
     grid = combine_elements(dict(zip(plane.names, (first.ravel(), second.ravel()), strict=True)))
     fields = _predict(run, grid).T.reshape(-1, *first.shape)
@@ -284,7 +284,7 @@ def _take_snapshot(
 def outline_regions(
     sides: tuple[Array, Array], bounds: Sequence[tuple[Array, float, float]]
 ) -> tuple[list[list[Array]], list[Array]]:
-    """Return closed outlines of the regions in which a scalar field lies between two bounds.
+    """Return closed outlines of the regions in which scalar fields lie between given bounds.
 
     The second result has the lines on which a field equals its lower bound.
 

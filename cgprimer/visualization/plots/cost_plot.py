@@ -88,7 +88,7 @@ def cost(
 
 
 def _define_sum_of_terms(term: str, size: int) -> str:
-    """Define a sum of ``size`` terms; ``#`` in ``term`` stands for the index."""
+    """Return the expression of a sum of ``size`` terms; ``#`` in ``term`` becomes the index."""
     return " + ".join(term.replace("#", str(k)) for k in range(1, size + 1))
 
 
@@ -106,7 +106,7 @@ FAMILIES: dict[str, Callable[[int], str]] = {
 
 
 class Cost(NamedTuple):
-    """The cost of the gradient of one graph with one method; `seconds` is nan unless timed."""
+    """The cost of a gradient for one graph and one method; `seconds` is nan unless timed."""
 
     parameters: int
     operations: int
@@ -114,7 +114,7 @@ class Cost(NamedTuple):
 
 
 class CostGrowth(NamedTuple):
-    """The costs of a family of graphs.
+    """The costs of gradients for graphs of increasing size, keyed by method.
 
     Attributes:
         primal: costs of the function.
@@ -134,7 +134,7 @@ def cost_growth(
     methods: Names = (),
     timed: bool = False,
 ) -> CostGrowth:
-    """Count the operations of each method for a family of graphs, and optionally measure times.
+    """Count the operations of each method for graphs of increasing size, and optionally time them.
 
     >>> growth = cost_growth("sum", [1, 10], methods=["forward", "reverse"])
     >>> [cost.operations for cost in growth.primal]
@@ -174,7 +174,7 @@ def cost_growth(
 
 
 def sort_counts(counts: int | Iterable[int], name: str) -> list[int]:
-    """Return one or several positive integers in ascending order; numpy integers are accepted.
+    """Sort one or several positive integers, without duplicates; numpy integers are accepted.
 
     Raises UsageError for other values; `name` names them in the message.
     """
@@ -195,12 +195,12 @@ def _measure_seconds(program: DerivativeProgram, graph: ExpressionGraph) -> floa
 
 
 def _list_points(costs: Sequence[Cost], kind: str) -> list[tuple[int, float]]:
-    """Return the points (number of parameters, cost); `kind` is ``operations`` or ``seconds``."""
+    """Convert costs to points (number of parameters, cost) of one kind, such as ``seconds``."""
     return [(cost.parameters, float(getattr(cost, kind))) for cost in costs]
 
 
 def _draw_panel(axes: slide.Axes, growth: CostGrowth, kind: str, bound: float, look: Theme) -> None:
-    """Draw the costs of one kind, ``operations`` or ``seconds``."""
+    """Plot the costs of all methods of one kind: ``operations`` or ``seconds``."""
     points = _list_points(growth.primal, kind)
     sizes, primal = (list(side) for side in zip(*points, strict=True))
     band = (sizes, primal)

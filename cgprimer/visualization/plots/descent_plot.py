@@ -89,7 +89,7 @@ def descent(
 
 @dataclass(frozen=True, eq=False)
 class LossCurve:
-    """The mean losses of one method.
+    """The mean losses of one method after each step, with a legend label.
 
     Attributes:
         label: legend label, with the result.
@@ -107,7 +107,7 @@ def descents(
     optimizers: Names = ("adam",), rates: Mapping[str, float] | None = None,
     steps: int = 10_000, seed: int = 0,
 ) -> list[LossCurve]:  # fmt: skip
-    """Compute the loss curves that :func:`descent` draws, Levenberg-Marquardt first."""
+    """Compute the loss curves that :func:`descent` draws; the first is Levenberg-Marquardt."""
     steps, seed = check_integer("steps", steps, minimum=1), check_integer("the seed", seed)
     names = normalize_names(optimizers, "optimizers")
     for name in names:

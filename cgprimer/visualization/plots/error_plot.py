@@ -127,7 +127,7 @@ def _draw_curves(axes: slide.Axes, errors: StepErrors, floor: float, look: Theme
 
 
 def _draw_floor(axes: slide.Axes, floor: float, look: Theme) -> None:
-    """Draw the line and the tick that stand for errors of exactly 0."""
+    """Draw a horizontal line, with a tick, that represents errors of exactly 0."""
     axes.axhline(floor, color=look.edge, linewidth=1.0, zorder=1)
     high = max(axes.get_ylim()[1], 1e4 * floor)
     axes.set_ylim(floor / 3, high)
@@ -261,7 +261,7 @@ def _compute_absolute_error(value: float, exact: Any) -> float:
 
 
 def _format_default_title(errors: StepErrors) -> str:
-    """Return a title with the formula, the derivative and the point."""
+    """Format the default title: the formula, the derivative and the point."""
     formula = f"{errors.of} = {errors.formula}: "
     if len(errors.formula) > _MAX_FORMULA_LENGTH:
         formula = ""
@@ -274,7 +274,7 @@ def _format_default_title(errors: StepErrors) -> str:
 
 
 def _format_curve_label(errors: StepErrors, scheme: str) -> str:
-    """Return the legend label of a difference scheme, with its best step size."""
+    """Format the legend label of a difference scheme, with its best step size."""
     values = errors.errors[scheme]
     if not np.nanmax(values, initial=0) > 0:
         what = "error" if np.isfinite(values).any() else "number"
@@ -286,7 +286,7 @@ def _format_curve_label(errors: StepErrors, scheme: str) -> str:
 
 
 def _find_best_point(errors: StepErrors, scheme: str, shown: Array) -> tuple[float, float] | None:
-    """Return the curve's point at the best step size; None if all errors are 0 or nan."""
+    """Return the point of an error curve at its best step size; None if all are 0 or nan."""
     if not np.nanmax(errors.errors[scheme], initial=0) > 0:
         return None
     distances = np.abs(np.log(errors.steps / errors.best(scheme)))
@@ -295,7 +295,7 @@ def _find_best_point(errors: StepErrors, scheme: str, shown: Array) -> tuple[flo
 
 
 def _draw_guides(axes: slide.Axes, errors: StepErrors, look: Theme) -> None:
-    """Draw straight lines with the slopes of the theory: above the curves, but below central."""
+    """Draw straight lines with the theoretical slopes of the error next to the curves."""
     drawn: set[int] = set()
     for scheme, values in errors.errors.items():
         if not np.isfinite(values).any():

@@ -28,7 +28,7 @@ def choose_sweep_axis(sweep: Sweep) -> str | None:
 def final_losses(
     sweep: Sweep, axis: str, *, dark: bool = False, title: str | None = None
 ) -> slide.Figure:
-    """Draw final training and validation losses over the number of samples or over models.
+    """Plot final training and validation losses against the number of samples or the model.
 
     Training and validation loss of a combination of settings have the same color; training losses
     are dashed. Runs that differ only in the seed are averaged.
@@ -72,7 +72,7 @@ def final_losses(
 def _compute_mean_final_loss(
     sweep: Sweep, rest: list[Any], key: Any, axis: str, value: Any, kind: str
 ) -> float:
-    """Return the mean final loss of the runs with the given settings; nan if a run diverged."""
+    """Return the mean final loss of all runs with equal settings; nan if a run diverged."""
     ends = []
     for of, other, run in zip(sweep.varied, rest, sweep.runs, strict=True):
         if other == key and of[axis] == value:

@@ -60,7 +60,7 @@ def fit(
         slide.style_axes(top, look, y=label)
         slide.style_axes(bottom, look, x=graph.inputs[0], y="residual")
     else:
-        positions = _draw_measured_over_computed(top, found, look)
+        positions = _draw_measured_against_computed(top, found, look)
         slide.style_axes(top, look, y="measured")
         slide.style_axes(bottom, look, x="computed", y="residual")
     _draw_residuals(bottom, found, positions, look)
@@ -74,7 +74,7 @@ def fit(
 
 
 def _draw_residuals(axes: slide.Axes, result: Fit, positions: list[Array], look: Theme) -> None:
-    """Draw the residuals of each output at their positions on the horizontal axis."""
+    """Draw the residuals of each output at the given horizontal positions."""
     problem = result.problem
     axes.axhline(0.0, color=look.ink, linewidth=1.6)
     computed = problem.compute_outputs(result.end.values, problem.columns, problem.samples)[0]
@@ -90,7 +90,7 @@ def _draw_residuals(axes: slide.Axes, result: Fit, positions: list[Array], look:
 
 
 def _draw_curve(axes: slide.Axes, result: Fit, level: float, look: Theme) -> Array:
-    """Draw the data and the fitted curve with its band; return the inputs of the data."""
+    """Draw the data and the fitted curve with its confidence band; return the inputs."""
     from matplotlib.colors import to_rgba
 
     name, output = result.graph.inputs[0], result.graph.outputs[0]
@@ -123,8 +123,8 @@ def _draw_curve(axes: slide.Axes, result: Fit, level: float, look: Theme) -> Arr
     return inputs
 
 
-def _draw_measured_over_computed(axes: slide.Axes, result: Fit, look: Theme) -> list[Array]:
-    """Plot measured values against computed values; return the computed values of each output."""
+def _draw_measured_against_computed(axes: slide.Axes, result: Fit, look: Theme) -> list[Array]:
+    """Plot measured against computed values; return the computed values of each output."""
     problem = result.problem
     computed = problem.compute_outputs(result.end.values, problem.columns, problem.samples)[0]
     both = np.concatenate([computed, problem.target])
@@ -141,6 +141,6 @@ def _draw_measured_over_computed(axes: slide.Axes, result: Fit, look: Theme) -> 
 
 
 def _choose_marker_style(order: int, count: int, look: Theme) -> dict[str, Any]:
-    """Return the style of the markers of an output with `count` values."""
+    """Choose the marker style of an output with `count` values."""
     style = slide.choose_curve_style(order, look) | {"linestyle": ""}
     return style | {"markersize": 8 if count <= _MANY else 3, "rasterized": count > _MAX_VECTORS}

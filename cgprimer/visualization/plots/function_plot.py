@@ -95,7 +95,7 @@ def function(
     axes.axhline(0.0, color=look.edge, linewidth=1.0)
     if curves.places[0] <= 0 <= curves.places[-1]:
         axes.axvline(0.0, color=look.edge, linewidth=1.0)
-    _draw_orders(axes, curves, (low, high), look)
+    _draw_derivatives(axes, curves, (low, high), look)
     if curves.tangent:
         _draw_tangent(axes, curves, curves.tangent, look)
     _finish_axes(axes, curves, (low, high))
@@ -104,19 +104,19 @@ def function(
 
 
 def _finish_axes(axes: slide.Axes, curves: FunctionCurves, limits: tuple[float, float]) -> None:
-    """Set the limits and the ticks, and add legend entries for values that are cut off."""
+    """Set limits and ticks, and add legend entries for values that are cut off."""
     axes.set_xlim(float(curves.places[0]), float(curves.places[-1]))
     axes.set_ylim(*limits)
     for which in ("x", "y"):
-        _use_number_axis(axes, which)
+        _use_offset_axis(axes, which)
     for note in _describe_cut_values(curves, *limits):
         axes.plot([], [], linestyle="", label=note)
 
 
-def _draw_orders(
+def _draw_derivatives(
     axes: slide.Axes, curves: FunctionCurves, limits: tuple[float, float], look: Theme
 ) -> None:
-    """Draw the function and its derivatives, with gaps where they jump."""
+    """Draw the function and its derivatives, with gaps at jumps."""
     low, high = limits
     for k, (values, jumps) in enumerate(zip(curves.orders, curves.jumps, strict=True)):
         x, y = _insert_gaps(curves.places, values, jumps, limits)
@@ -131,7 +131,7 @@ def _draw_orders(
 def _draw_tangent(
     axes: slide.Axes, curves: FunctionCurves, tangent: tuple[float, float, float], look: Theme
 ) -> None:
-    """Draw the tangent at a point with the given value and slope, and mark the point."""
+    """Draw the tangent to the function at a point, and mark the point."""
     place, value, slope = tangent
     ends = curves.places[[0, -1]]
     at = f"{curves.wrt} = {format_number(place, 6)}"
@@ -257,7 +257,7 @@ def _choose_range(
 def _build_derivatives(
     primal: Tape, of: str, wrt: str, order: int, at: Mapping[str, float]
 ) -> list[Function]:
-    """Return an output as a function of one variable, and its derivatives up to the given order.
+    """Build an output as a function of one variable, and its derivatives up to a given order.
 
     The tape of each derivative is the gradient of the previous tape. Derivatives are nan where the
     function is nan.
@@ -335,7 +335,7 @@ def _choose_limits(curves: FunctionCurves) -> tuple[float, float]:
 def _insert_gaps(
     places: Array, values: Array, jumps: Sequence[Jump], limits: tuple[float, float]
 ) -> tuple[Array, Array]:
-    """Return the points of a curve with a gap at each jump and at each pole.
+    """Insert a gap at each jump and at each pole into the points of a curve.
 
     At a jump, the curve continues on both sides up to the jump. At a pole, it leaves the plot at
     the top and returns at the bottom, or vice versa.
@@ -351,8 +351,8 @@ def _insert_gaps(
     return np.insert(places, index, positions), np.insert(drawn, index, ends)
 
 
-def _use_number_axis(axes: slide.Axes, which: str) -> None:
-    """Put ticks on an axis; if they differ only in late digits, the label subtracts an offset."""
+def _use_offset_axis(axes: slide.Axes, which: str) -> None:
+    """Put ticks on an axis; ticks that differ only in late digits are shown minus an offset."""
     slide.use_linear_axis(axes, which)
     axis = axes.xaxis if which == "x" else axes.yaxis
     low, high = sorted(axis.get_view_interval())
@@ -369,7 +369,7 @@ def _use_number_axis(axes: slide.Axes, which: str) -> None:
 
 
 def _describe_cut_values(curves: FunctionCurves, low: float, high: float) -> list[str]:
-    """Return notes on values that are not drawn: outside the limits, or beyond the float range."""
+    """Describe the values that are not drawn: outside the limits, or beyond the float range."""
     every = np.concatenate([values[~np.isnan(values)] for values in curves.orders])
     sides = ["top"] * bool(every.max() > high) + ["bottom"] * bool(every.min() < low)
     notes = [f"cut off at the {' and the '.join(sides)}"] if sides else []

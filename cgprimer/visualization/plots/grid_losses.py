@@ -61,7 +61,7 @@ class MeanLoss:
         return np.concatenate([self._evaluate_chunk(two, instructions) for two in chunks])
 
     def _evaluate_chunk(self, points: Array, instructions: Any) -> Array:
-        """Return the mean losses at a chunk of points.
+        """Return the mean losses at a chunk of points, evaluated with one call per instruction.
 
         Parameters that vary have an axis for the points, and an axis of length 1 for the samples.
         """
@@ -87,7 +87,7 @@ def _find_batched_function(name: Any) -> Callable[..., Array]:
         return plain
 
     def multiply(a: Array, b: Array) -> Array:
-        """Return the product of vectors and matrices, with leading axes for points and samples."""
+        """Multiply vectors and matrices that have leading axes for points and samples."""
         vector, matrix = (a, b) if name.left_rank == 1 else (b, np.swapaxes(a, -1, -2))
         if matrix.ndim == 4 and matrix.shape[1] == 1 and vector.ndim > 1:  # a matrix per point
             return _multiply_in_blocks(vector, matrix[:, 0])
@@ -99,7 +99,7 @@ def _find_batched_function(name: Any) -> Callable[..., Array]:
 
 
 def _multiply_in_blocks(a: Array, b: Array) -> Array:
-    """Return ``a @ b``, in blocks of rows so small that OpenBLAS does not wait for threads."""
+    """Return ``a @ b``, in row blocks small enough for OpenBLAS to use a single thread."""
     block, rows = _SINGLE_THREAD_SIZE // (b.shape[-2] * b.shape[-1] or 1), a.shape[-2]
     if not 8 <= block < rows:
         return np.matmul(a, b)

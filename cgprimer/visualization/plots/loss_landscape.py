@@ -116,7 +116,7 @@ class Landscape:
 
     @property
     def has_inner_minimum(self) -> bool:
-        """True if some inner point of the grid is about as low as the lowest point of its edge."""
+        """True if the minimum over the grid lies inside the grid, not only on its edge."""
         finite = np.where(np.isfinite(self.losses), self.losses, np.inf)
         if min(finite.shape) < 3:
             return True
@@ -126,7 +126,7 @@ class Landscape:
 
     @property
     def lowest(self) -> tuple[float, float]:
-        """Grid point with minimum loss."""
+        """Grid point with the minimum loss."""
         row, column = np.unravel_index(np.nanargmin(self.losses), self.losses.shape)
         return float(self.first[column]), float(self.second[row])
 
@@ -174,7 +174,7 @@ def compute_landscape(
     truth = {} if loss == FUNCTION else split_arrays(dataset.truth, graph.shapes)
     reference, kind = _choose_reference(graph, options, names, truth, scalars)
     start = check_named_values("start", options.start, "parameter", names)
-    sides = _ranges(names, options.ranges, mean_loss.at_point, reference, kind, start)
+    sides = _choose_ranges(names, options.ranges, mean_loss.at_point, reference, kind, start)
     first, second = (np.linspace(low, high, grid) for low, high in sides)
     points = np.stack(np.meshgrid(first, second), axis=-1).reshape(-1, 2)
     losses = mean_loss.at_points(points).reshape(grid, grid)
@@ -185,7 +185,7 @@ def compute_landscape(
         corner, reference = dict(zip(names, reference, strict=True)), None
     first_point = np.array([(corner | start)[name] for name in names])
     span = min(high - low for low, high in sides)
-    paths = _descend_all(mean_loss.at_point, options, first_point, steps, span)
+    paths = _compute_paths(mean_loss.at_point, options, first_point, steps, span)
     function = graph.outputs[0] if loss == FUNCTION and len(graph.outputs) == 1 else ""
     return Landscape(
         names, first, second, losses, reference, kind, paths, first_point, mean_loss.at_point,
@@ -196,7 +196,7 @@ def compute_landscape(
 def _resolve_parameter_values(
     graph: ExpressionGraph, data: Any, options: LandscapeOptions, names: tuple[str, str]
 ) -> dict[str, Any]:
-    """Return the given or declared values of all parameters, with arrays as a whole."""
+    """Return the given or declared value of each parameter, without splitting arrays."""
     given_values = check_named_values(
         "at", options.at, "parameter", graph.parameters, shapes=graph.shapes, parts=True
     )
@@ -212,7 +212,7 @@ def _choose_reference(
     truth: Mapping[str, float],
     declared: Mapping[str, float],
 ) -> tuple[tuple[float, float] | None, str]:
-    """Return reference values of the two parameters, and their kind: true, given or declared."""
+    """Choose reference values of the two parameters, and their kind: true, given or declared."""
     if all(name in truth for name in names):
         return (float(truth[names[0]]), float(truth[names[1]])), "true"
     given_values = check_named_values(
@@ -225,7 +225,7 @@ def _choose_reference(
 
 
 def format_full_batch_name(optimizer: str) -> str:
-    """Return the common name of an optimizer whose updates use all samples.
+    """Return the display name of an optimizer whose updates use all samples.
 
     >>> format_full_batch_name("sgd"), format_full_batch_name("adam")
     ('gradient descent', 'adam')
@@ -233,21 +233,23 @@ def format_full_batch_name(optimizer: str) -> str:
     return "gradient descent" if optimizer == "sgd" else optimizer
 
 
-def _descend_all(
+def _compute_paths(
     at_point: LossAtPoint, options: LandscapeOptions, start: Array, steps: int, span: float
 ) -> tuple[Descent, ...]:
-    """Return the path of each optimizer."""
+    """Compute the path of each chosen optimizer over the loss landscape."""
     rates = check_named_values("rates", options.rates, "optimizer", OPTIMIZERS, above=0)
     chosen = ("sgd", "momentum", "adam") if options.optimizers is None else options.optimizers
     chosen = normalize_names(chosen, "optimizers") if chosen else ()
     names = () if chosen == ("none",) else chosen
-    return tuple(_descend(at_point, name, start, steps, rates.get(name), span) for name in names)
+    return tuple(
+        _compute_path(at_point, name, start, steps, rates.get(name), span) for name in names
+    )
 
 
-def _descend(
+def _compute_path(
     at_point: LossAtPoint, name: str, start: Array, steps: int, rate: float | None, span: float
 ) -> Descent:
-    """Return the path of one optimizer, with full-batch updates and a constant learning rate."""
+    """Compute the path of one optimizer, with full-batch updates and a constant learning rate."""
     rule = find_optimizer(name)
     if rule.kind != "rule":
         raise UsageError(
@@ -273,7 +275,7 @@ def _descend(
 
 
 def _choose_parameters(graph: ExpressionGraph, over: Names) -> tuple[str, str]:
-    """Return the two parameters of a surface; the first two elements unless names are given."""
+    """Return the two parameters of a surface; by default the first two parameter elements."""
     elements = ParameterVectors(graph).elements
     chosen = over or elements[:2]
     names = normalize_names(chosen, "over") if chosen else ()
@@ -292,7 +294,7 @@ def _choose_parameters(graph: ExpressionGraph, over: Names) -> tuple[str, str]:
     return names[0], names[1]
 
 
-def _ranges(
+def _choose_ranges(
     names: tuple[str, str],
     ranges: Sequence[Range],
     at_point: LossAtPoint,
@@ -322,7 +324,7 @@ def _choose_ranges_around_minimum(
     kind: str,
     start: Mapping[str, float],
 ) -> list[Range]:
-    """Return ranges around the true values, or around a minimum near the start."""
+    """Choose ranges around the true values, or around a minimum near the start."""
     middle = np.array(reference or (0.0, 0.0))
     half = np.full(2, _MIN_HALF_RANGE)
     if kind != "true":
@@ -335,7 +337,7 @@ def _choose_ranges_around_minimum(
 
 
 def _find_minimum(at_point: LossAtPoint, start: Array) -> Array | None:
-    """Return a local minimum that the BFGS method reaches; None if it reaches no minimum.
+    """Find a local minimum by the BFGS method; None if the method does not converge.
 
     SciPy has the same method; to import it takes longer than the rest of the plot.
 
@@ -368,6 +370,6 @@ def _find_minimum(at_point: LossAtPoint, start: Array) -> Array | None:
 
 
 def _round_minimum(at_point: LossAtPoint, point: Array, value: float) -> Array:
-    """Round a minimum to 3 digits, unless this increases the loss."""
+    """Round a minimum to 3 decimal places, unless this increases the loss."""
     near = np.round(point, 3) + 0.0
     return near if at_point(near)[0] <= value + 1e-5 * max(1.0, abs(value)) else point

@@ -95,7 +95,7 @@ def loss(
         shown += _draw_training(axes, curve, smooth, longest, look)
         if curve.validation[1]:
             _draw_validation(axes, curve, look)
-    _list_undrawn(axes, [*runs_by_name], drawn, look)
+    _add_undrawn_entries(axes, [*runs_by_name], drawn, look)
     top = FAR * _find_initial_loss([c.losses for c in curves])
     limits = _choose_limits(every, shown, top) if "y" in log_axes else (None, None)
     _scale_axes(axes, log_axes if longest > 1 else log_axes.replace("x", ""), limits)
@@ -105,10 +105,10 @@ def loss(
     return figure
 
 
-def _list_undrawn(
+def _add_undrawn_entries(
     axes: Any, names: list[str], drawn: Mapping[str, TrainingRun], look: Theme
 ) -> None:
-    """Add legend entries for runs that diverge at the first update."""
+    """Add a legend entry for each run that diverges at its first update."""
     for order, name in enumerate(names):
         if name not in drawn:
             label = slide.format_label(f"{name}: diverges at its first step")
@@ -116,7 +116,7 @@ def _list_undrawn(
 
 
 def _scale_axes(axes: Any, log_axes: str, limits: tuple[float | None, float | None]) -> None:
-    """Make axes linear or logarithmic; `limits` are those of a logarithmic axis of losses."""
+    """Make axes linear or logarithmic; `limits` are the limits of a logarithmic loss axis."""
     if "x" in log_axes:
         slide.use_log_axis(axes, "x")
     else:
@@ -148,12 +148,12 @@ class _Curve:
         return self.training[1]
 
     def label(self, kind: str) -> str:
-        """Return the legend label of a curve: the run and the kind, such as "a: training"."""
+        """Return the legend label of a curve: the run and the kind, such as "a, training"."""
         return kind if self.name == UNNAMED else f"{self.name}, {kind}"
 
 
 def _choose_window(smooth: int | None, longest: int) -> int:
-    """Return the window of the moving average, given the number of losses of the longest run."""
+    """Return the window of the moving average; the default depends on the longest run."""
     if smooth is None:
         smooth = 1 if longest <= _READABLE else longest // 100
     return check_integer("the number of losses in a mean (smooth)", smooth, minimum=1)
@@ -162,13 +162,13 @@ def _choose_window(smooth: int | None, longest: int) -> int:
 def _build_curve(
     name: str, run: TrainingRun, names: list[str], by: str, validation: bool
 ) -> _Curve:
-    """Collect the losses of a training run; `names` lists all runs in order."""
+    """Collect the loss curves of a training run; `names` lists all runs in order."""
     validation_losses = validation_curve(run, by) if validation else ([], [])
     return _Curve(name, run, names.index(name), over_time(run, by), validation_losses)
 
 
 def _draw_training(axes: Any, curve: _Curve, smooth: int, longest: int, look: Theme) -> list[float]:
-    """Draw the training losses of a run, smoothed; return the smoothed losses.
+    """Draw the smoothed training losses of a run, and return them.
 
     `longest` is the number of losses of the longest run.
     """
@@ -178,7 +178,7 @@ def _draw_training(axes: Any, curve: _Curve, smooth: int, longest: int, look: Th
     explodes = _is_exploding(losses)
     # The mean of a window with an explosion is the explosion: such a run needs more losses.
     window = smooth if count >= (_STEADY if explodes else 1) * smooth else 1
-    means = smoothed(losses, window)
+    means = compute_moving_average(losses, window)
     if window > 1:
         color = style["color"]
         axes.plot(positions, losses, color=color, linewidth=1.0, alpha=0.3, label="_raw")
@@ -218,7 +218,7 @@ def _draw_validation(axes: Any, curve: _Curve, look: Theme) -> None:
 
 
 def _mark_best(axes: Any, curve: _Curve, look: Theme) -> None:
-    """Mark the first epoch with minimum validation loss; stars differ between runs."""
+    """Mark the epoch with minimum validation loss by a star whose shape depends on the run."""
     positions, losses = curve.validation
     if not any(map(isfinite, losses)):
         return
@@ -238,7 +238,7 @@ def _mark_best(axes: Any, curve: _Curve, look: Theme) -> None:
 
 
 def over_time(run: TrainingRun, by: str) -> tuple[list[float], list[float]]:
-    """Return the steps and the losses of their batches, or the epochs and their mean losses.
+    """Return the steps and their batch losses, or the epochs and their mean losses.
 
     The loss of epoch 0 is the loss before the first step.
 
@@ -262,12 +262,12 @@ def validation_curve(run: TrainingRun, by: str) -> tuple[list[float], list[float
     return [distance * (k + 1) for k in range(len(losses))], losses
 
 
-def smoothed(values: Sequence[float], window: int) -> list[float]:
-    """Return the moving average over a window around each value, smaller at the ends.
+def compute_moving_average(values: Sequence[float], window: int) -> list[float]:
+    """Compute the moving average over a window around each value; windows shrink at the ends.
 
     Values that are not finite are omitted from the means.
 
-    >>> smoothed([1.0, 2.0, 6.0, 4.0], 3)
+    >>> compute_moving_average([1.0, 2.0, 6.0, 4.0], 3)
     [1.5, 3.0, 4.0, 5.0]
     """
     array = np.asarray(values, dtype=float)
@@ -280,7 +280,7 @@ def smoothed(values: Sequence[float], window: int) -> list[float]:
 
 
 def _sum_windows(values: Array, window: int) -> Array:
-    """Return the sum over a window around each value, with zero padding at the ends."""
+    """Return the sum over a window around each value, with zero padding at both ends."""
     # A window is composed of blocks of 1, 2, 4, ... values. Differences of running sums would be
     # faster, but the rounding error of a loss of 1e50 would exceed all later losses.
     blocks = np.pad(values, ((window - 1) // 2, window // 2))
@@ -296,25 +296,25 @@ def _sum_windows(values: Array, window: int) -> Array:
 
 
 def _is_exploding(losses: Sequence[float]) -> bool:
-    """Return whether the final losses are far above the initial losses."""
+    """Return whether the final loss is far above the initial losses."""
     # If the first losses ascend, the run explodes from its first step.
     ascends = all(a < b for a, b in pairwise(losses[:_FIRST]))
-    start = abs(losses[0] if ascends else _estimate_typical_start(losses))
+    start = abs(losses[0] if ascends else _estimate_typical_initial_loss(losses))
     return not isfinite(losses[-1]) or (start > 0 and losses[-1] > FAR * start)
 
 
 def _find_initial_loss(runs: Sequence[Sequence[float]]) -> float:
-    """Return the maximum initial loss, preferably of stable runs; 0 if none is finite."""
+    """Return the maximum initial loss of stable runs, or else of all runs; 0 if none is finite."""
     stable = [run for run in runs if not _is_exploding(run)]
     # The first loss can be that of a lucky sample, so the typical loss counts as well.
-    first = [max(run[0], _estimate_typical_start(run)) for run in stable] or [
+    first = [max(run[0], _estimate_typical_initial_loss(run)) for run in stable] or [
         run[0] for run in runs
     ]
     return max((v for v in first if isfinite(v)), default=0.0)
 
 
-def _estimate_typical_start(losses: Sequence[float]) -> float:
-    """Return the upper quartile of the first losses."""
+def _estimate_typical_initial_loss(losses: Sequence[float]) -> float:
+    """Return the upper quartile of the first losses of a run."""
     first = sorted(v if isfinite(v) else inf for v in losses[:_FIRST])
     return first[(len(first) - 1) * 3 // 4]
 
@@ -322,7 +322,7 @@ def _estimate_typical_start(losses: Sequence[float]) -> float:
 def _choose_limits(
     losses: Sequence[float], means: Sequence[float], top: float
 ) -> tuple[float | None, float | None]:
-    """Return the limits of a logarithmic axis; None for the limits of the curves.
+    """Return the limits of a logarithmic loss axis; None for automatic limits.
 
     The axis ends above the start of runs that diverge, and not far outside the means: samples that
     are fitted by chance have losses of almost 0.
@@ -338,7 +338,7 @@ def _choose_limits(
 
 
 def _choose_log_axes(log: str, losses: Sequence[float]) -> str:
-    """Return the logarithmic axes: a string of the letters x and y."""
+    """Return the letters of the logarithmic axes: a string of x and y."""
     is_possible = max(losses) > 0 and min(losses) >= 0
     if log in ("y", "both") and not is_possible:
         reason = "a loss is negative" if min(losses) < 0 else "no loss is above 0"

@@ -19,7 +19,7 @@ _STEEP = 10.0  # maximum over median of a function, from which on its scale is l
 
 @dataclass(frozen=True, eq=False)
 class LossSurface:
-    """The losses of a landscape on the scale of the plot, linear or logarithmic.
+    """A loss landscape prepared for a plot: on a finer grid, on a linear or logarithmic scale.
 
     Attributes:
         first: values of the first parameter; shape (n,).
@@ -56,7 +56,7 @@ class LossSurface:
         return float(np.nanmax(self.losses))
 
     def interpolate_heights(self, first: Array, second: Array) -> Array:
-        """Return the heights at points between grid points, by bilinear interpolation."""
+        """Interpolate the heights at points between grid points bilinearly."""
         across = np.interp(first, self.first, np.arange(len(self.first)))
         along = np.interp(second, self.second, np.arange(len(self.second)))
         column = np.minimum(across.astype(int), len(self.first) - 2)
@@ -69,7 +69,7 @@ class LossSurface:
 
 
 def build_loss_surface(grid: Landscape) -> LossSurface:
-    """Return the heights of a landscape on a finer grid, with a floor on a logarithmic scale."""
+    """Refine the grid of a landscape, and raise low losses to a floor on a logarithmic scale."""
     finite = np.where(np.isfinite(grid.losses), grid.losses, np.nan)
     floor, high = float(np.nanmin(finite)), float(np.nanmax(finite))
     logarithmic = floor >= 0
@@ -84,13 +84,13 @@ def build_loss_surface(grid: Landscape) -> LossSurface:
 
 
 def _refine_linearly(values: Array) -> Array:
-    """Interpolate additional points between values linearly."""
+    """Insert linearly interpolated values between neighboring values."""
     count = _REFINEMENT * (len(values) - 1) + 1
     return np.interp(np.arange(count) / _REFINEMENT, np.arange(len(values)), values)
 
 
 def _refine_rows(values: Array) -> Array:
-    """Interpolate additional points in rows: quadratic, but linear next to missing values.
+    """Insert interpolated values into each row: by splines, but linearly next to missing values.
 
     The curves are Catmull-Rom splines, which pass through each point with the slope of the line
     through its neighbors. SciPy's splines spread a single nan over the whole surface.

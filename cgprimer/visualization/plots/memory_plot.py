@@ -15,7 +15,7 @@ _UNITS = ("bytes", "kB", "MB", "GB")
 def memory(
     kept: Memory | Mapping[str, Memory], *, dark: bool = False, title: str | None = None
 ) -> slide.Figure:
-    """Draw the number of saved bytes after each value of the forward pass.
+    """Plot the memory saved for the backward pass as the forward pass proceeds, in bytes.
 
     Args:
         kept: result of :func:`cgprimer.memory`, or several results keyed by name.

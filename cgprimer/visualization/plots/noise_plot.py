@@ -101,7 +101,7 @@ def noise(
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """The SGD runs with one batch size.
+    """The SGD runs with one batch size, which share a panel of the plot.
 
     Attributes:
         batch_size: number of samples per step.
@@ -128,7 +128,7 @@ class Panel:
 
 @dataclass(frozen=True, eq=False)
 class NoisyDescents:
-    """Gradient descent and SGD from one start, over one parameter.
+    """The results of gradient descent and SGD from one start, as paths of one parameter.
 
     Attributes:
         name: the parameter.
@@ -149,7 +149,7 @@ class NoisyDescents:
 
     @property
     def in_lowest(self) -> bool:
-        """True if gradient descent ends in the valley with the minimum loss of the range."""
+        """True if gradient descent ends in the lowest valley of the range."""
         low, high = self.valley
         return bool(low <= self.values[np.nanargmin(self.losses)] <= high)
 
@@ -179,7 +179,7 @@ def noisy_descents(
     loss: str = "squared-error",
     seed: int = 0,
 ) -> NoisyDescents:
-    """Compute the data of :func:`noise`, which has the same arguments."""
+    """Compute the data that :func:`noise` draws; the arguments are the same."""
     steps = check_integer("steps", steps, minimum=1)
     seed, runs = check_integer("the seed", seed), check_integer("seeds", seeds, minimum=1)
     sizes = sort_counts(batch_sizes, "batch sizes")
@@ -209,7 +209,7 @@ def noisy_descents(
     with np.errstate(all="ignore"):
         losses, slopes = np.transpose([loss_over(value, everything) for value in values])
         rate = _choose_rate(values, slopes, first, rate)
-        full = _descend(loss_over, first, rate, [everything] * steps)
+        full = _compute_path(loss_over, first, rate, [everything] * steps)
         if not np.isfinite(full[-1]):
             hint = "choose a smaller learning rate (--rate)"
             raise UsageError("gradient descent must converge, but it diverges", hint=hint)
@@ -217,13 +217,13 @@ def noisy_descents(
         panels = []
         for size in sizes:
             orders = [_sample_batches(seed + k, len(samples), size, steps) for k in range(runs)]
-            paths = np.array([_descend(loss_over, first, rate, batches) for batches in orders])
+            paths = np.array([_compute_path(loss_over, first, rate, batches) for batches in orders])
             panels.append(_build_panel(size, paths, valley))
     return NoisyDescents(name, values, losses, valley, full, rate, tuple(panels))
 
 
 def _build_panel(size: int, paths: Array, valley: tuple[float, float]) -> Panel:
-    """Return the runs with one batch size, given their paths."""
+    """Find the SGD runs with one batch size that leave the valley, given all paths."""
     steps = paths.shape[1] - 1
     ends = np.median(paths[:, -max(1, steps // 10) :], axis=1)
     finite = np.isfinite(ends)
@@ -232,7 +232,7 @@ def _build_panel(size: int, paths: Array, valley: tuple[float, float]) -> Panel:
 
 
 class _LossOverParameter:
-    """The mean loss of chosen samples and its derivative, as a function of one parameter."""
+    """The mean loss of selected samples and its derivative, as a function of one parameter."""
 
     def __init__(
         self, objective: Objective, samples: Dataset, name: str, point: Mapping[str, Any]
@@ -251,7 +251,7 @@ class _LossOverParameter:
 
 
 def _choose_parameter(graph: ExpressionGraph, over: str | None) -> str:
-    """Return the scalar parameter of the horizontal axis."""
+    """Return the scalar parameter that is shown on the horizontal axis."""
     scalars = [name for name in graph.parameters if name not in graph.shapes]
     if over is None and len(graph.parameters) == 1 == len(scalars):
         return scalars[0]
@@ -294,7 +294,7 @@ def _choose_rate(values: Array, slopes: Array, start: float, rate: float | None)
 
 
 def _sample_batches(seed: int, count: int, size: int, steps: int) -> list[Array]:
-    """Return the indices of the samples of each step, in a random order in each epoch."""
+    """Sample the indices of the batch of each step, in a new random order in each epoch."""
     random = np.random.default_rng(seed)
     per_epoch = count // size
     orders = [random.permutation(count) for _ in range(-(-steps // per_epoch))]
@@ -302,10 +302,10 @@ def _sample_batches(seed: int, count: int, size: int, steps: int) -> list[Array]
     return parts[:steps]
 
 
-def _descend(
+def _compute_path(
     loss_over: _LossOverParameter, start: float, rate: float, batches: Sequence[Array]
 ) -> Array:
-    """Return the path of gradient descent, given the samples of each step."""
+    """Return the path of gradient descent that uses one batch of samples per step."""
     path = [start]
     for chosen in batches:
         path.append(path[-1] - rate * loss_over(path[-1], chosen)[1])
@@ -313,7 +313,7 @@ def _descend(
 
 
 def _find_valley(values: Array, losses: Array, end: float) -> tuple[float, float]:
-    """Return the nearest local maxima on both sides of a point; infinite without a maximum."""
+    """Return the nearest local maxima of the loss on both sides of a point; infinite if none."""
     inner = losses[1:-1]
     maxima = values[1:-1][(inner >= losses[:-2]) & (inner > losses[2:])]
     below, above = maxima[maxima <= end], maxima[maxima > end]
@@ -326,7 +326,7 @@ def _find_valley(values: Array, losses: Array, end: float) -> tuple[float, float
 def _draw_loss(
     axes: slide.Axes, descents: NoisyDescents, panel: Panel, look: Theme, *, first: bool
 ) -> None:
-    """Draw the loss with the ends of all runs."""
+    """Draw the loss over the parameter, with the end of each run."""
     slide.style_axes(axes, look, y="mean loss" if first else "")
     axes.set_title(panel.sentence, **slide.text_style(look) | {"weight": "bold"})
     axes.plot(descents.values, descents.losses, color=look.ink, linewidth=2.4)
@@ -346,7 +346,7 @@ def _draw_loss(
 def _draw_paths(
     axes: slide.Axes, descents: NoisyDescents, panel: Panel, look: Theme, *, first: bool
 ) -> None:
-    """Draw the paths, with time from top to bottom."""
+    """Draw the path of the parameter in each run, with time from top to bottom."""
     slide.style_axes(axes, look, x=descents.name, y="step" if first else "")
     steps = np.arange(len(descents.full))
     labels = {False: "SGD that stays", True: "SGD that leaves"}
@@ -379,7 +379,7 @@ def _draw_paths(
 
 
 def _mark_valley(axes: slide.Axes, descents: NoisyDescents, look: Theme, label: str = "") -> None:
-    """Draw vertical lines at the ends of the valley."""
+    """Draw vertical lines at the boundaries of the valley."""
     for end in filter(np.isfinite, descents.valley):
         axes.axvline(end, color=look.edge, linewidth=1.6, linestyle=(0, (1.5, 2)),
                      label=label or None)  # fmt: skip

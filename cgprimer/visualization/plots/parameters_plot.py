@@ -74,7 +74,7 @@ def parameters(
     if final:
         labels = {"x": "parameter", "y": "value"}
         figure, axes, look = slide.create_plot(dark, title, "Learned values", **labels)
-        _draw_final(axes, learned, chosen, truth, look)
+        _draw_final_values(axes, learned, chosen, truth, look)
         slide.draw_legend_below(figure, axes, look)
         return figure
     by = choose_axis(learned, check_choice("axis", by, BY))
@@ -101,7 +101,9 @@ def _draw_panels(
     by, is_log = axis
     histories = {name: over_time(run, by, names) for name, run in runs.items()}
     diverged = {n for n, run in runs.items() if run.stopped == "diverged"}
-    diverged |= {n for n, h in histories.items() if any(_is_far(h, name, truth) for name in names)}
+    diverged |= {
+        n for n, h in histories.items() if any(_has_diverged(h, name, truth) for name in names)
+    }
     if is_log:  # the start is at 0, which a logarithmic axis does not have
         for positions, values in histories.values():
             for series in (positions, *values.values()):
@@ -126,7 +128,7 @@ def _draw_panels(
 
 
 def _choose_parameters(runs: Mapping[str, TrainingRun], names: Names) -> tuple[str, ...]:
-    """Return the scalars and elements to draw, in the order of the runs."""
+    """Return the scalars and array elements to draw, in the order of the runs."""
     elements = tuple(dict.fromkeys(name for run in runs.values() for name in run.parameters))
     chosen: set[str] = set()
     for name in normalize_names(names, "names") if names else elements:
@@ -141,7 +143,7 @@ def _choose_parameters(runs: Mapping[str, TrainingRun], names: Names) -> tuple[s
 
 
 class OverTime(NamedTuple):
-    """The values of the parameters of a training run over steps or epochs.
+    """The history of the parameters of a training run, over steps or epochs.
 
     `places` are steps or epochs, ascending from 0; `values` has the values of each parameter.
     """
@@ -151,7 +153,7 @@ class OverTime(NamedTuple):
 
 
 def over_time(run: TrainingRun, by: str, chosen: Sequence[str]) -> OverTime:
-    """Return the values of the chosen parameters of a training run over steps or epochs.
+    """Return the history of the chosen parameters of a training run, over steps or epochs.
 
     >>> import cgprimer
     >>> graph = cgprimer.parse("xw = k*xa; parameter k = 2")
@@ -171,13 +173,13 @@ def over_time(run: TrainingRun, by: str, chosen: Sequence[str]) -> OverTime:
     return OverTime([step / divisor for step in (0, *run.recorded_steps, *end)], values)
 
 
-def _is_far(history: OverTime, name: str, truth: Values) -> bool:
-    """Return whether a parameter diverged: some value is far from the true value."""
+def _has_diverged(history: OverTime, name: str, truth: Values) -> bool:
+    """Return whether a parameter has diverged: some value is far from the true value."""
     values = history.values.get(name, [])
-    return any(not abs(value) <= _limit(values, name, truth) for value in values)
+    return any(not abs(value) <= _compute_divergence_limit(values, name, truth) for value in values)
 
 
-def _limit(values: Sequence[float], name: str, truth: Values) -> float:
+def _compute_divergence_limit(values: Sequence[float], name: str, truth: Values) -> float:
     """Return the magnitude of a parameter beyond which its run has diverged."""
     near = truth.get(name, values[0] if values and isfinite(values[0]) else 0.0)
     return FAR * max(1.0, abs(near))
@@ -206,15 +208,19 @@ def _draw_panel(
         axes.plot(history.places if values else [], values, **slide.choose_curve_style(order, look),
                   linewidth=2.4, markersize=6 if is_short else 8, label=label,
                   markevery=1 if is_short else (order * 3 % between, between))  # fmt: skip
-        near += [value for value in values if abs(value) <= _limit(values, name, truth)]
-        stable += [] if _is_far(history, name, truth) else values
-    if near and any(_is_far(history, name, truth) for history in runs.values()):
+        near += [
+            value
+            for value in values
+            if abs(value) <= _compute_divergence_limit(values, name, truth)
+        ]
+        stable += [] if _has_diverged(history, name, truth) else values
+    if near and any(_has_diverged(history, name, truth) for history in runs.values()):
         low, high = min(stable or near), max(stable or near)
         margin = 0.1 * (high - low) or 1.0
         axes.set_ylim(low - margin, high + margin)
 
 
-def _draw_final(
+def _draw_final_values(
     axes: slide.Axes,
     runs: Mapping[str, TrainingRun],
     names: Sequence[str],

@@ -20,7 +20,7 @@ Run: TypeAlias = TrainingRun | str | Path
 
 
 def name_runs(runs: Sequence[Run | Mapping[str, Run]]) -> dict[str, TrainingRun]:
-    """Return training runs keyed by name: a mapping key, a file name or an index.
+    """Load training runs, and key them by name: a mapping key, a file name or an index.
 
     The name of a file is its name without ``.json``, or the whole path if two names would be equal.
     A single run without a name is called ``training``.
@@ -55,7 +55,7 @@ def name_runs(runs: Sequence[Run | Mapping[str, Run]]) -> dict[str, TrainingRun]
 
 
 def choose_axis(runs: Mapping[str, TrainingRun], by: str = "auto") -> str:
-    """Return `step` or `epoch`; `auto` is epochs if every run has at least five."""
+    """Choose the horizontal axis, `step` or `epoch`; `auto` is epochs if every run has five."""
     for name, run in runs.items():
         if not run.steps:
             raise UsageError(
@@ -72,12 +72,12 @@ def choose_axis(runs: Mapping[str, TrainingRun], by: str = "auto") -> str:
 
 
 def steps_per_epoch(run: TrainingRun) -> float:
-    """Return the number of steps per epoch; old run files without it have complete epochs only."""
+    """Return the number of steps per epoch; it is computed for old files that lack it."""
     return float(run.settings.get("steps_per_epoch") or run.steps / max(1, run.epochs))
 
 
 def merge_true_values(runs: Mapping[str, TrainingRun]) -> dict[str, float]:
-    """Return the true values of the parameters, which must agree in all training runs.
+    """Merge the true parameter values of all training runs, which must agree.
 
     Raises:
         UsageError: two runs have different true values of a parameter.

@@ -27,7 +27,7 @@ def points(
     dark: bool = False,
     title: str | None = None,
 ) -> slide.Figure:
-    """Draw a value and its derivatives at the points of a range.
+    """Plot a value and its derivatives over a range of points.
 
     The first name with several values is the horizontal axis; other names vary with it.
 
@@ -77,7 +77,7 @@ def points(
 
 
 def _format_axis_label(varied: list[str], at: Mapping[str, Any]) -> str:
-    """Return the label of the horizontal axis: the first name, and the names that vary with it."""
+    """Format the label of the horizontal axis: the first name, and names that vary with it."""
     x = np.asarray(at[varied[0]], float)
     equal = [name for name in varied[1:] if np.array_equal(at[name], x)]
     ranges = [
@@ -89,7 +89,7 @@ def _format_axis_label(varied: list[str], at: Mapping[str, Any]) -> str:
 
 
 def _require_varied_names(graph: ExpressionGraph, at: Mapping[str, Any] | None) -> list[str]:
-    """Return the names with several values; raise UsageError without such a name."""
+    """Return the names with several values; raise UsageError if there are none."""
     varied = find_varied_names(graph, at)
     if not varied:
         first = next((n for n in graph.inputs if n not in graph.shapes), "NAME")
@@ -99,7 +99,7 @@ def _require_varied_names(graph: ExpressionGraph, at: Mapping[str, Any] | None) 
 
 
 def find_varied_names(graph: ExpressionGraph, at: Mapping[str, Any] | None) -> list[str]:
-    """Return the names of scalars that have several values in a point."""
+    """Return the names of the scalars that have several values in `at`."""
     free = {*graph.inputs, *graph.parameters}
     rows = [name for name, value in (at or {}).items() if np.ndim(value) == 1]
     elements = [(name, *parse_element(name)) for name in rows]

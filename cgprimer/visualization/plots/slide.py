@@ -34,7 +34,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 
 def create_figure(dark: bool, title: str | None, default_title: str) -> tuple[Figure, Theme]:
-    """Return an empty slide with a title above it, and its theme."""
+    """Create an empty slide with a title; return the figure and its theme."""
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
@@ -49,14 +49,14 @@ def create_figure(dark: bool, title: str | None, default_title: str) -> tuple[Fi
 
 
 def _choose_title_style(look: Theme) -> dict[str, Any]:
-    """Return the font, size and color of a title."""
+    """Return the font, size, weight and color of a title."""
     return {**text_style(look), "fontsize": TITLE_SIZE, "weight": "bold"}
 
 
 def create_plot(
     dark: bool, title: str | None, default_title: str, *, x: str, y: str
 ) -> tuple[Figure, Axes, Theme]:
-    """Return a slide with one pair of labelled axes and a title, the axes, and the theme.
+    """Create a slide with a title and one pair of axes; return figure, axes and theme.
 
     >>> figure, axes, look = create_plot(False, None, "Loss", x="step", y="loss")
     >>> axes.get_title(), axes.get_xlabel(), [float(side) for side in figure.get_size_inches()][1]
@@ -102,7 +102,7 @@ def use_log_axis(axes: Axes, which: str, *, max_ticks: int = 9) -> None:
 
 
 def format_log_tick(value: float) -> str:
-    """Return the label of a tick of a logarithmic axis.
+    """Format the label of a tick on a logarithmic axis.
 
     >>> format_log_tick(10_000), format_log_tick(0.01), format_log_tick(1e6)
     ('10,000', '0.01', '1e6')
@@ -112,7 +112,7 @@ def format_log_tick(value: float) -> str:
 
 
 def choose_log_ticks(low: float, high: float, *, max_ticks: int = 9) -> list[float]:
-    """Return ticks of a logarithmic axis: at least two, and at most about `max_ticks`.
+    """Choose the ticks of a logarithmic axis: at least two, and at most about `max_ticks`.
 
     They are powers of ten, or 1, 2 and 5 times powers of ten if there are fewer than three powers,
     or equidistant within a decade.
@@ -125,7 +125,7 @@ def choose_log_ticks(low: float, high: float, *, max_ticks: int = 9) -> list[flo
     from matplotlib.ticker import LogLocator, MaxNLocator
 
     def list_ticks(locator: LogLocator | MaxNLocator) -> list[float]:
-        """Return the tick positions of a locator within the limits of the axis."""
+        """Return the ticks of a locator that lie within the limits of the axis."""
         ticks = [float(f"{tick:.12g}") for tick in locator.tick_values(low, high)]
         return [tick for tick in ticks if low <= tick <= high]
 
@@ -139,7 +139,7 @@ def choose_log_ticks(low: float, high: float, *, max_ticks: int = 9) -> list[flo
 
 
 def use_linear_axis(axes: Axes, which: str, *, max_ticks: int = 8, integers: bool = False) -> None:
-    """Put ticks on the axis `x`, `y` or `z` in steps of 1, 2 or 5, with plain labels.
+    """Put ticks on axis `x`, `y` or `z` at multiples of 1, 2 or 5, with plain labels.
 
     With `integers` ticks are integers only, even if there is only one.
     """
@@ -157,7 +157,7 @@ def use_linear_axis(axes: Axes, which: str, *, max_ticks: int = 8, integers: boo
 
 
 def format_tick(value: float, ticks: Any) -> str:
-    """Return the label of a tick, in the same format as the labels of all `ticks`.
+    """Format the label of a tick, with the same precision as the labels of all `ticks`.
 
     >>> [format_tick(value, [999_999, 1_000_000, 1_000_001]) for value in (999_999, 1_000_000)]
     ['999,999', '1,000,000']
@@ -186,7 +186,7 @@ def choose_curve_style(order: int, look: Theme) -> dict[str, Any]:
 
 
 def choose_line_style(order: int, look: Theme, points: int) -> dict[str, Any]:
-    """Return the style of a curve with many points: markers only when all dashes are in use."""
+    """Choose the style of a curve with many points; markers appear only if dashes repeat."""
     rounds, between = order // len(DASHES), max(1, points // 10)
     marker = MARKERS[(rounds - 1) % len(MARKERS)] if rounds else ""
     markers = {"marker": marker, "markevery": (order * between // 4 % between, between)}
@@ -196,7 +196,7 @@ def choose_line_style(order: int, look: Theme, points: int) -> dict[str, Any]:
 def annotate_point(
     axes: Axes, text: str, point: Any, offset: Any, look: Theme, **style: Any
 ) -> None:
-    """Write a string next to a point of the plot, at an offset in points."""
+    """Write a text next to a point of the plot, at an offset in points (1/72 inch)."""
     style = text_style(look) | style
     axes.annotate(text, point, xytext=offset, textcoords="offset points", **style)
 
@@ -204,7 +204,7 @@ def annotate_point(
 def mark_end(
     axes: Axes, point: tuple[float, float], text: str, color: str, look: Theme, *, up: bool = True
 ) -> None:
-    """Mark the end of a shorter curve by a ring, and write a string next to the ring."""
+    """Mark the end of a shorter curve with a ring, and write a text next to the ring."""
     axes.plot(*point, linestyle="", marker="o", markersize=18, markerfacecolor="none",
               markeredgewidth=2.0, color=color, label="_end", zorder=6)  # fmt: skip
     offset, va = ((0, 16), "bottom") if up else ((0, -16), "top")
@@ -212,7 +212,7 @@ def mark_end(
 
 
 def draw_legend_below(figure: Figure, axes: Axes, look: Theme) -> None:
-    """Draw the legend below the plot, where it hides no curve; rows fill from the left."""
+    """Draw the legend below the plot, where it hides no curve; entries are ordered by rows."""
     handles, labels = axes.get_legend_handles_labels()
     size = AXIS_SIZE - 1
     widths = [measure_text(label, size) + 6 * size for label in labels]
@@ -241,7 +241,7 @@ def draw_legend_below(figure: Figure, axes: Axes, look: Theme) -> None:
 
 
 def format_label(name: str) -> str:
-    """Return a name as a legend label; matplotlib omits labels that begin with an underscore.
+    """Format a name as a legend label; matplotlib omits labels that begin with an underscore.
 
     An invisible word joiner before the underscore keeps the name as the user wrote it.
     """

@@ -55,7 +55,7 @@ def draw_in_space(
 def _draw_curves(
     axes: Any, surface: LossSurface, paths: Curves, marks: Curves, look: Theme
 ) -> tuple[float, float]:
-    """Draw paths and marks on a surface, with faint hidden parts; return the best view."""
+    """Draw paths and marks on a surface, with hidden parts faint; return the best view."""
     on_paths = {}
     for label, (points, _) in paths.items():
         inside = np.argmin([*surface.contains(points), False])  # up to where it leaves the picture
@@ -80,7 +80,7 @@ def _draw_curves(
 
 
 def _draw_box(axes: Any, surface: LossSurface, heights: str, look: Theme) -> None:
-    """Draw the ticks, the label of the heights, and the walls of the box."""
+    """Draw the ticks, the height label and the walls of the 3-D box."""
     axes.xaxis.labelpad = axes.yaxis.labelpad = 14
     axes.set_zlabel(heights, labelpad=24, **slide.text_style(look))
     if surface.logarithmic:
@@ -120,7 +120,7 @@ def _choose_view(
     count = sum(len(points) for points in paths) or 1
 
     def score(view: tuple[float, float]) -> float:
-        """Rate a view by the visible points of the paths and the visible reference points."""
+        """Rate a view by the number of visible path points and visible reference points."""
         on_paths = sum(int(find_visible_points(surface, points, view).sum()) for points in paths)
         visible = sum(bool(find_visible_points(surface, point, view)[0]) for point in references)
         return on_paths + _REFERENCE_WEIGHT * count * visible

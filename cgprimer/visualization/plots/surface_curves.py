@@ -19,7 +19,7 @@ _ASPECT = np.array([1.6, 1.0])  # width and height of a picture
 
 
 def style_paths(landscape: Landscape, surface: LossSurface, look: Theme) -> Curves:
-    """Return the legend label, points and style of each path.
+    """Return the points and the style of each optimizer path, keyed by legend label.
 
     Colors stand out from those of the surface. The first of several overlapping paths is the
     widest, so all of them are visible.

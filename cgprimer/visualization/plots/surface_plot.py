@@ -97,7 +97,7 @@ def draw_surface(
     dark: bool = False,
     title: str | None = None,
 ) -> slide.Figure:
-    """Draw a landscape; the arguments are those of :func:`surface`.
+    """Draw a loss landscape as contours or in 3-D; the arguments are those of :func:`surface`.
 
     Paths start at the ring. A cross marks the true values of generated targets, or the declared or
     given values if the data are the user's.
@@ -137,7 +137,7 @@ def draw_surface(
 
 
 def _style_marks(landscape: Landscape, look: Theme) -> Curves:
-    """Return the position and style of the reference values and of the start of the paths."""
+    """Return the position and style of each mark: the reference values, and the start of paths."""
     common: dict[str, Any] = {"linestyle": "", "zorder": 6, "clip_on": False}
     marks: Curves = {}
     if landscape.reference:
@@ -184,7 +184,7 @@ def _draw_in_plane(
 
 
 def build_color_map(look: Theme) -> Any:
-    """Return the color map of a surface: pale for low losses, strong for high losses."""
+    """Build the color map of a surface: pale for low losses, strong for high losses."""
     from matplotlib.colors import LinearSegmentedColormap
 
     strong = mix(look.curves[0], look.background, 0.75)

@@ -74,7 +74,7 @@ def sweep(found: Sweep, *, dark: bool = False, title: str | None = None) -> slid
         axes.set_title(label, **slide.text_style(look) | {"weight": "bold"})
         if every and min(every) > 0:
             factor = 10 if any(diverged.values()) else 2
-            _use_log_losses(axes, (min(every) / 2, factor * max(every)))
+            _use_log_loss_axis(axes, (min(every) / 2, factor * max(every)))
         slide.use_linear_axis(axes, "x", max_ticks=5, integers=True)
     for axes in grid.flat[len(names) :]:
         axes.set_visible(False)
@@ -82,7 +82,7 @@ def sweep(found: Sweep, *, dark: bool = False, title: str | None = None) -> slid
     return figure
 
 
-def _use_log_losses(axes: Any, limits: tuple[float, float]) -> None:
+def _use_log_loss_axis(axes: Any, limits: tuple[float, float]) -> None:
     """Make the axis of losses logarithmic, with the given limits."""
     # Limits come first: for losses of 1e300 a logarithmic axis chooses infinite limits.
     axes.set_ylim(*limits)
@@ -93,7 +93,7 @@ def _use_log_losses(axes: Any, limits: tuple[float, float]) -> None:
 def _draw_lines(
     panels: Mapping[str, Any], result: Sweep, first: str, by: str, look: Theme
 ) -> dict[str, list[str]]:
-    """Draw each run in the panel of its first setting; list the diverged runs of each panel."""
+    """Draw each run in the panel of its first setting; return the diverged runs of each panel."""
     labels = [
         ", ".join(format_cell(v) for n, v in of.items() if n != first) for of in result.varied
     ]
@@ -110,7 +110,7 @@ def _draw_lines(
 
 
 def _format_panel_title(name: str, diverged: list[str], lines: int, columns: int) -> str:
-    """Return the title of a panel: the value of the first setting, and the diverged runs.
+    """Format the title of a panel: the value of its setting, and the diverged runs.
 
     `lines` is the number of runs of the panel, `columns` the number of panels in a row.
     """
@@ -122,7 +122,7 @@ def _format_panel_title(name: str, diverged: list[str], lines: int, columns: int
 
 
 def _list_losses(run: TrainingRun, by: str) -> tuple[list[float], list[float]]:
-    """Return the steps or epochs and the losses of a training run."""
+    """Return the steps or epochs of a training run, and the loss at each of them."""
     if run.stopped != "diverged" or by == "step":
         return over_time(run, by)
     steps, losses = over_time(run, "step")

@@ -90,17 +90,19 @@ def swell(
 def _label_ends(
     figure: slide.Figure, axes: slide.Axes, ends: list[tuple[float, float]], look: Theme
 ) -> None:
-    """Write the counts to the right of the last points, without overlaps."""
+    """Write the operation counts next to the ends of curves, without overlaps."""
     figure.draw_without_rendering()  # computes the positions of the points
     ends = sorted(ends, key=lambda end: end[1])
     heights = [72 / figure.dpi * float(axes.transData.transform(end)[1]) for end in ends]
-    for end, height, new in zip(ends, heights, spread(heights, 1.15 * AXIS_SIZE), strict=True):
+    for end, height, new in zip(
+        ends, heights, spread_apart(heights, 1.15 * AXIS_SIZE), strict=True
+    ):
         offset = (12, new - height)
         slide.annotate_point(axes, f"{end[1]:,}", end, offset, look, ha="left", va="center")
 
 
 def _define_nested_variables(level: str, depth: int) -> str:
-    """Return definitions of x1, x2, ...; ``@`` in a level stands for the previous variable."""
+    """Return definitions of x1, x2, ...; ``@`` in `level` stands for the previous variable."""
     names = ["xa", *(f"x{k}" for k in range(1, depth + 1))]
     return "\n".join(f"{new} = {level.replace('@', old)}" for old, new in pairwise(names))
 
@@ -129,7 +131,7 @@ FAMILIES: dict[str, Callable[[int], str]] = {
 
 
 class Swell(NamedTuple):
-    """Numbers of operations for one depth; None for formulas above the limit.
+    """The operation counts at one depth of nesting; None for formulas above the limit.
 
     Attributes:
         depth: depth of nesting.
@@ -151,7 +153,7 @@ class Swell(NamedTuple):
 def swell_counts(
     family: str = "product", depths: int | Sequence[int] = (), *, limit: int = LIMIT
 ) -> tuple[Swell, ...]:
-    """Count the operations of symbolic derivatives and reverse mode for each depth of nesting.
+    """Count the operations of symbolic derivatives and reverse mode at each depth of nesting.
 
     >>> [(row.depth, row.formula, row.reverse) for row in swell_counts("product", [1, 4])]
     [(1, 6, 5), (4, 280, 26)]
@@ -183,16 +185,16 @@ def _count_symbolic(tape: Tape, share: bool, limit: int) -> int | None:
     return program.operation_count if program.operation_count <= limit else None
 
 
-def spread(levels: Sequence[float], least: float) -> list[float]:
-    """Move ascending values as little as possible, so that neighbors are `least` apart.
+def spread_apart(levels: Sequence[float], min_distance: float) -> list[float]:
+    """Move ascending values as little as possible until neighbors are `min_distance` apart.
 
-    >>> spread([0.0, 4.0, 30.0], 10.0)
+    >>> spread_apart([0.0, 4.0, 30.0], 10.0)
     [-3.0, 7.0, 30.0]
     """
     # Isotonic regression: each value of the nearest ascending sequence is a minimax of means.
-    free = [level - least * k for k, level in enumerate(levels)]
+    free = [level - min_distance * k for k, level in enumerate(levels)]
     ends = range(1, len(free) + 1)
     return [
-        least * k + max(min(fmean(free[i:j]) for j in ends[k:]) for i in range(k + 1))
+        min_distance * k + max(min(fmean(free[i:j]) for j in ends[k:]) for i in range(k + 1))
         for k in range(len(free))
     ]

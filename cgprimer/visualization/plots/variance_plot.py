@@ -90,7 +90,7 @@ def variance(
 
 @dataclass(frozen=True, eq=False)
 class Variances:
-    """Variances of mini-batch gradients at one point.
+    """The variances of mini-batch gradients at one point, for several batch sizes.
 
     Attributes:
         sizes: batch sizes.
@@ -140,22 +140,26 @@ def gradient_variances(
     columns = objective.columns(data)
 
     def compute_gradient(indices: Any) -> Any:
-        """Compute the mean gradient over the samples with the given indices."""
+        """Compute the mean gradient of the loss over the samples with the given indices."""
         part = {name: column[indices] for name, column in columns.items()}
         return np.asarray(objective.sums(part, values, len(indices))[1], float) / len(indices)
 
     with np.errstate(all="ignore"):
         full = compute_gradient(np.arange(count))
 
-        def squared_error(indices: Any) -> float:
-            """Return the squared distance between the gradient of a batch and the full gradient."""
+        def compute_squared_error(indices: Any) -> float:
+            """Return the squared distance between a batch gradient and the full gradient."""
             return _compute_squared_norm(compute_gradient(indices) - full)
 
         measured = [
-            np.mean([squared_error(random.integers(0, count, size)) for _ in range(batches)])
+            np.mean(
+                [compute_squared_error(random.integers(0, count, size)) for _ in range(batches)]
+            )
             for size in chosen
         ]
-        of_one = np.mean([squared_error(np.array([k])) for k in _choose_samples(count, random)])
+        of_one = np.mean(
+            [compute_squared_error(np.array([k])) for k in _choose_samples(count, random)]
+        )
     if not np.isfinite([*measured, of_one]).all():
         hint = "choose other values (--at NAME=VALUE)"
         raise NonFiniteError("gradients must be finite at the chosen point", hint=hint)

@@ -13,7 +13,7 @@ from cgprimer.training.distributed.worker_record import TeamRecord, record_of
 from cgprimer.training.runs import TrainingRun
 from cgprimer.visualization.diagrams.theme import Theme, mix
 from cgprimer.visualization.plots import slide
-from cgprimer.visualization.plots.loss_plot import smoothed
+from cgprimer.visualization.plots.loss_plot import compute_moving_average
 from cgprimer.visualization.plots.plotted_runs import Run, name_runs
 
 SHOW = ("auto", "timeline", "loss", "staleness")
@@ -43,7 +43,7 @@ def workers(
     dark: bool = False,
     title: str | None = None,
 ) -> slide.Figure:
-    """Draw the activities of the workers, the losses or the staleness of one or several runs.
+    """Draw the activities of workers, the losses or the staleness of one or several runs.
 
     Args:
         runs: results of :func:`cgprimer.train` with workers, files written by ``cgprimer train
@@ -86,7 +86,7 @@ def workers(
 def timeline(
     record: TeamRecord, steps: int, until: float | None = None, *, dark: bool, title: str | None
 ) -> slide.Figure:
-    """Draw a row with the activities of each worker, and vertical lines at the ends of steps."""
+    """Draw the activities of each worker as a row of bars, with a line at the end of each step."""
     end = until or record.timeline_end()
     rows = min(record.workers, _MAX_ROWS)
     pace = format_number(record.clock / steps, 4)
@@ -121,7 +121,7 @@ def timeline(
 def _draw_spans(
     axes: slide.Axes, record: TeamRecord, rows: int, end: float, look: Theme
 ) -> dict[str, Any]:
-    """Draw a bar for each activity of a worker; return the last bars of each kind."""
+    """Draw a bar for each activity of each worker; return the last bar of each kind."""
     bars = dict[str, Any]()
     for span in record.spans:
         if span.worker >= rows or span.begin >= end:
@@ -161,7 +161,7 @@ def _draw_steps(
 
 
 def _choose_span_style(kind: str, look: Theme) -> dict[str, Any]:
-    """Return the color and the hatch of a span; hatches distinguish spans without colors."""
+    """Choose the color and hatch of an activity, which are different for each kind."""
     order, strength, hatch = _SPAN_STYLES[kind]
     color = look.curves[order]
     return {
@@ -177,7 +177,7 @@ def _draw_losses(
     dark: bool,
     title: str | None,
 ) -> slide.Figure:
-    """Draw the losses of runs over steps, and next to them over time."""
+    """Plot the losses of runs over steps, and next to them over time."""
     figure, look = slide.create_figure(dark, title, "The same runs over steps and over time")
     both: Any = figure.subplots(1, 2, sharey=True)
     virtual = all(record.is_simulated for record in records.values())
@@ -187,7 +187,7 @@ def _draw_losses(
     positive = True
     for order, (name, run) in enumerate(runs.items()):
         losses = list(run.step_losses)
-        means = smoothed(losses, max(1, len(losses) // _SMOOTH))
+        means = compute_moving_average(losses, max(1, len(losses) // _SMOOTH))
         steps = [1.0 + k * run.steps_apart for k in range(len(losses))]
         times = list(records[name].times)
         positive = positive and all(v > 0 for v in means if isfinite(v))
@@ -210,7 +210,7 @@ def _draw_losses(
 def _draw_staleness(
     records: Mapping[str, TeamRecord], *, dark: bool, title: str | None
 ) -> slide.Figure:
-    """Draw a histogram of the staleness of gradients for each run."""
+    """Draw a histogram of gradient staleness for each run."""
     figure, axes, look = slide.create_plot(
         dark, title, "How old gradients are when they are used",
         x="staleness: steps between a gradient's parameters and its own", y="fraction of gradients",

@@ -20,7 +20,7 @@ from cgprimer.visualization.diagrams.slide_pen import (
     Legend,
     MeasuredTable,
     Pen,
-    sheet,
+    create_canvas,
     shorten_text,
 )
 from cgprimer.visualization.diagrams.text_layout import measure_text, wrap_words
@@ -268,7 +268,7 @@ def _draw_slides(
     comparison: Comparison, slides: Sequence[Slide], *, dark: bool, title: str | None
 ) -> Figure:
     """Draw slides one below the other in a single figure."""
-    figure, pen = sheet(height=len(slides) * SLIDE_HEIGHT, dark=dark)
+    figure, pen = create_canvas(height=len(slides) * SLIDE_HEIGHT, dark=dark)
     heading = _lay_out_heading(comparison, title)
     for count, slide in enumerate(slides):
         top = count * SLIDE_HEIGHT

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from cgprimer.analysis.comparison import Comparison
 from cgprimer.expressions import parse_element
 from cgprimer.visualization.diagrams.diagram import Diagram, Edge, Node
-from cgprimer.visualization.diagrams.diagram_figure import paint as paint_diagram
+from cgprimer.visualization.diagrams.diagram_figure import draw_vertices_and_edges as paint_diagram
 from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
 from cgprimer.visualization.diagrams.layer_summary import is_readable, summarize
 from cgprimer.visualization.diagrams.slide_layout import SlideLayout, slide_layout
-from cgprimer.visualization.diagrams.slide_pen import Legend, Pen, sheet
+from cgprimer.visualization.diagrams.slide_pen import Legend, Pen, create_canvas
 from cgprimer.visualization.diagrams.theme import DETAIL_SIZE, LABEL_SIZE, READABLE_SIZE, list_roles
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def draw_fitted_graph(graph: FittedGraph) -> Figure:
     graph = replace(graph, scale=1.0)
     width, height = max(graph.size[0], _LEGEND_WIDTH), graph.size[1] + 10.0
     legend = Legend(list_roles(graph.diagram), width)
-    figure, pen = sheet(width, height + legend.height)
+    figure, pen = create_canvas(width, height + legend.height)
     paint_graph(pen, graph, width / 2, 0.0)
     legend.draw(pen, width / 2, height)
     return figure

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from cgprimer.support.number_format import choose_equality_sign, format_number, mark_rounding
 from cgprimer.visualization.diagrams.animation import encode_gif
 from cgprimer.visualization.diagrams.figure_files import encode_figure
-from cgprimer.visualization.diagrams.slide_pen import TEXT, break_lines, sheet
+from cgprimer.visualization.diagrams.slide_pen import TEXT, break_lines, create_canvas
 from cgprimer.visualization.diagrams.text_layout import measure_text
 from cgprimer.visualization.diagrams.theme import SLIDE_HEIGHT as HEIGHT
 from cgprimer.visualization.diagrams.theme import SLIDE_WIDTH as WIDTH
@@ -146,7 +146,7 @@ def draw_slide(
     dark: bool = False,
 ) -> Figure:
     """Draw the slide of one step; all slides of a method have the same layout and widths."""
-    figure, pen = sheet(dark=dark)
+    figure, pen = create_canvas(dark=dark)
     walk = stepping.walk(method)
     split = _compute_picture_width(layout)
     draw_graph_area(
