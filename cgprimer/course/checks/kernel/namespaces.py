@@ -41,7 +41,7 @@ def enter_namespaces(folder: str, uid: int | None) -> bool:
             _map_user(user, group)
         except OSError:
             return True  # without the mapping, nothing can be mounted
-    _mount_disk(folder, user if uid is None else uid, group)
+    _mount_tmpfs(folder, user if uid is None else uid, group)
     return True
 
 
@@ -56,7 +56,7 @@ def _map_user(user: int, group: int) -> None:
             file.write(text)
 
 
-def _mount_disk(folder: str, user: int, group: int) -> None:
+def _mount_tmpfs(folder: str, user: int, group: int) -> None:
     """Mount an empty disk of limited size on a folder, visible only in this namespace."""
     mount = load_libc().mount
     if mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None) == 0:

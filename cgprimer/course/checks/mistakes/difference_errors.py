@@ -191,7 +191,7 @@ class _Quotients:
                 break
         return float(step)
 
-    def has_errors_of_step(self, scheme: str, step: float, scale: Array) -> bool:
+    def matches_step(self, scheme: str, step: float, scale: Array) -> bool:
         """Return whether the student's errors are the truncation errors for the given step."""
         predicted = self.compute_truncation_errors(scheme, step * scale)
         allowed = 0.01 * np.abs(predicted) + self.noise / abs(step) / 2
@@ -209,6 +209,6 @@ def _fit_step(question: Question, points: Points, answers: Array, name: str) -> 
             scale = scale_with(points.arguments[name])
             for scheme in _ORDERS:
                 step = quotients.fit_step(scheme, scale)
-                if quotients.has_errors_of_step(scheme, step, scale):
+                if quotients.matches_step(scheme, step, scale):
                     return _Step(scheme, step, scaling)
     return None

@@ -135,12 +135,12 @@ class DifferentiatedTape:
 
     def format_value(self, index: int) -> str:
         """Return the name of a value, or its formula if it has no name."""
-        return unparse(self._formula(index)[0])
+        return unparse(self._get_formula(index)[0])
 
     def format_operation(self, index: int) -> str:
         """Return the operation that computes a value, with its variable: ``tanh(u) in xh``."""
         primitive, operands = self.instruction(index)
-        formula = Apply(primitive, tuple(self._formula(o)[0] for o in operands))
+        formula = Apply(primitive, tuple(self._get_formula(o)[0] for o in operands))
         return f"{unparse(formula)} in {self.find_owner_name(index)}"
 
     def format_instruction(self, index: int) -> str:
@@ -152,7 +152,7 @@ class DifferentiatedTape:
             return f"{self.instruction(index).primitive} in {self.tape.labels[index]}"
         return f"{self.format_value(index)} in {self.find_owner_name(index)}"
 
-    def _formula(self, index: int) -> tuple[Expression, int]:
+    def _get_formula(self, index: int) -> tuple[Expression, int]:
         """Return the formula of a value and its number of nodes; long parts are abbreviated."""
         if index not in self._formulas:
             self._formulas[index] = self._build_formula(index)
@@ -165,7 +165,7 @@ class DifferentiatedTape:
         if index < len(self.tape.leaves):
             return Number(self.tape.leaves[index].value), 1
         primitive, operands = self.instruction(index)
-        parts = [self._formula(operand) for operand in operands]
+        parts = [self._get_formula(operand) for operand in operands]
         size = 1 + sum(size for _, size in parts)
         if size > _MAX_NODES:
             return Name("(...)"), 1

@@ -39,7 +39,7 @@ from cgprimer.course.checks.mistakes.wrong_points import (
     accumulate_calls,
     average_samples,
     differentiate_at_other_points,
-    differentiate_by_other_names,
+    differentiate_with_respect_to_others,
     keep_one_sample,
     omit_one_sample,
 )
@@ -215,7 +215,7 @@ MISTAKE_RULES: tuple[MistakeRule, ...] = (
         "wrong variable",
         "the derivative with respect to another variable",
         answers=copy_other_derivatives,
-        points=differentiate_by_other_names,
+        points=differentiate_with_respect_to_others,
     ),
     MistakeRule(
         "wrong factor",

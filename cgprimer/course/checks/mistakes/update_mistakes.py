@@ -145,16 +145,16 @@ def _list_early_updates(question: Question, points: Points) -> tuple[_EarlyUpdat
             _predict_backward_pass(question, points)
         ),
         "it is the gradient after an update of all parameters": (
-            lambda rate: _update_all(question, points, rate)
+            lambda rate: _differentiate_after_update(question, points, rate)
         ),
     }
     if len(names) * len(question.gradient_tape) <= _MAX_WORK:
         predictors["a parameter is updated before the derivative by the next one is computed"] = (
-            lambda rate: _update_one_by_one(question, points, names, rate)
+            lambda rate: _differentiate_between_updates(question, points, names, rate)
         )
         predictors[
             "a parameter is updated before the derivative by the previous one is computed"
-        ] = lambda rate: _update_one_by_one(question, points, names[::-1], rate)
+        ] = lambda rate: _differentiate_between_updates(question, points, names[::-1], rate)
     updates = []
     for message, predict in predictors.items():
         with np.errstate(all="ignore"):
@@ -210,13 +210,13 @@ def _update_arguments(arguments: Gradient, gradient: Gradient, rate: float) -> d
     return {**arguments, **{name: arguments[name] - rate * v for name, v in gradient.items()}}
 
 
-def _update_all(question: Question, points: Points, rate: float) -> Gradient:
+def _differentiate_after_update(question: Question, points: Points, rate: float) -> Gradient:
     """Return the gradient after an update of all parameters."""
     updated = _update_arguments(points.arguments, points.gradient, rate)
     return question.evaluate_gradient(updated)[1]
 
 
-def _update_one_by_one(
+def _differentiate_between_updates(
     question: Question, points: Points, names: list[str], rate: float
 ) -> Gradient:
     """Return the gradient if each parameter is updated before the next derivative is computed."""

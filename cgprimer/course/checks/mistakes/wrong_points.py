@@ -135,7 +135,9 @@ def _swap_arguments(question: Question, points: Points) -> Iterator[tuple[str, d
 # --- other variables -----------------------------------------------------------------------------
 
 
-def differentiate_by_other_names(question: Question, points: Points) -> Iterator[Prediction]:
+def differentiate_with_respect_to_others(
+    question: Question, points: Points
+) -> Iterator[Prediction]:
     """Yield derivatives with respect to inputs and parameters that are not in the question."""
     others = [name for name in question.arguments if name not in question.wrt]
     elements = [e for name in others for e in question.list_elements(name)][:_MAX_VARIABLES]

@@ -50,7 +50,7 @@ def exchange_reduction(name: str) -> Callable[[Attempt], Iterator[Prediction]]:
 
     def predict(attempt: Attempt) -> Iterator[Prediction]:
         """Yield the gradient of the sum instead of the mean, or vice versa."""
-        for factor, reduction in other_reductions(attempt).items():
+        for factor, reduction in compute_reduction_factors(attempt).items():
             if reduction == name:
                 message = f"over the samples of a batch: {name}"
                 yield from multiply_values(factor, message)(attempt)
@@ -58,7 +58,7 @@ def exchange_reduction(name: str) -> Callable[[Attempt], Iterator[Prediction]]:
     return predict
 
 
-def other_reductions(attempt: Attempt) -> dict[float, str]:
+def compute_reduction_factors(attempt: Attempt) -> dict[float, str]:
     """Return the factor between sum and mean over the batch, with the mistake's name."""
     question = attempt.question
     if question.batch < 2:
@@ -70,7 +70,7 @@ def other_reductions(attempt: Attempt) -> dict[float, str]:
 
 def list_second_mistakes(attempt: Attempt) -> dict[float, str]:
     """Return the factors that may be wrong in addition to another mistake, with a message."""
-    others = {f: f"in addition: {name}" for f, name in other_reductions(attempt).items()}
+    others = {f: f"in addition: {name}" for f, name in compute_reduction_factors(attempt).items()}
     return _SECOND_MISTAKES | others
 
 

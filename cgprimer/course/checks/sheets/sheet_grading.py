@@ -80,7 +80,7 @@ def grade_problem(
     for blank, points in zip(worksheet.blanks, possible, strict=True):
         if blank.name not in answers:
             grade = _Grade(0.0, "wrong", "", errors.get(blank.name, "no answer"))
-            grading.expect(blank)
+            grading.compute_expected(blank)
         elif blank.form in ("number", "array"):
             grade = grading.grade(blank, answers[blank.name])
         elif _is_correct(blank, answers[blank.name]):
@@ -156,7 +156,7 @@ class _Grading:
             column for column, texts in columns.items() if len(texts) > 2 and len({*texts}) == 1
         }
 
-    def expect(self, blank: Blank) -> Any:
+    def compute_expected(self, blank: Blank) -> Any:
         """Return the value that follows from the student's numbers, or the correct value.
 
         The correct value is used if there is no formula, or if its value is not finite.
@@ -169,7 +169,7 @@ class _Grading:
 
     def grade(self, blank: Blank, answer: Any) -> _Grade:
         """Grade a number or an array; later blanks are graded with this answer."""
-        expected = self.expect(blank)
+        expected = self.compute_expected(blank)
         is_affected = blank.tree is not None and not self.wrong.isdisjoint(names_in(blank.tree))
         if is_affected and blank.column in self.uniform_columns:
             expected = blank.value

@@ -26,7 +26,7 @@ from cgprimer.tapes import Tape, contributions, differentiate, labels
 from cgprimer.tapes import tape as build_tape
 
 Values = Mapping[str, Any]
-_MOST_PATHS = 40  # of a name
+_MAX_PATHS = 40  # of a name
 
 
 def evaluate_formula(formula: Expression, values: Values) -> Any:
@@ -262,7 +262,7 @@ def _build_trace_worksheet(kind: str, graph: ExpressionGraph, settings: Values) 
 
 def list_paths(graph: ExpressionGraph, of: str, wrt: str) -> tuple[tuple[str, ...], ...]:
     """Return all paths from ``wrt`` to ``of``, the shortest first."""
-    program = differentiate(build_tape(graph), (of,), (wrt,), method="path-sum", limit=_MOST_PATHS)
+    program = differentiate(build_tape(graph), (of,), (wrt,), method="path-sum", limit=_MAX_PATHS)
     return (program.paths or {})[of, wrt]
 
 

@@ -125,7 +125,7 @@ def _judge_numerical_gradient(case: Case, answer: Any) -> Part:
     return _report_kind("" if len(answer["value"]) == 3 else "wrong length")
 
 
-def _judge_point(case: Case, answer: Any) -> Part:
+def _judge_unchanged_inputs(case: Case, answer: Any) -> Part:
     """Judge whether the list of inputs is unchanged."""
     if answer["point"] == [case.at[n] for n in case.names]:
         return accept()
@@ -137,7 +137,7 @@ QUOTIENTS = Stage(1, "difference quotient", ("difference_quotient", "numerical_g
          tuple(case.call("compute_quotient", h) for case, h in _ONE_INPUT), _judge_quotients),
     build_task("gradient by differences", 3, [_SEVERAL_INPUTS], _judge_numerical_gradient,
                "compute_gradient", _H),
-    build_task("the point stays as it is", 1, [_SEVERAL_INPUTS], _judge_point,
+    build_task("the point stays as it is", 1, [_SEVERAL_INPUTS], _judge_unchanged_inputs,
                "compute_gradient", _H),
 ))  # fmt: skip
 

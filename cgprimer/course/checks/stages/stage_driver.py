@@ -66,7 +66,7 @@ def _list_inputs(program: dict[str, Any]) -> list[float]:
 # --- reading the student's values ----------------------------------------------------------------
 
 
-def _get_first(value: Any, names: tuple[str, ...]) -> Any:
+def _get_first_attribute(value: Any, names: tuple[str, ...]) -> Any:
     """Return the first attribute that a value has, or None."""
     return next((getattr(value, name) for name in names if hasattr(value, name)), None)
 
@@ -76,26 +76,26 @@ def _report_number(value: Any) -> Any:
     value = value.item() if hasattr(value, "item") else value
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
-    data = _get_first(value, _DATA)
+    data = _get_first_attribute(value, _DATA)
     return repr(value)[:60] if not isinstance(data, int | float) else f"a {type(value).__name__}"
 
 
 def _report_gradient(value: Any) -> Any:
     """Return the gradient that a value stores, as a number or as a value with data."""
     grad = getattr(value, "grad", None)
-    data = _get_first(grad, _DATA)
+    data = _get_first_attribute(grad, _DATA)
     return _report_number(grad if data is None or isinstance(grad, float) else data)
 
 
 def _get_data(value: Any) -> Any:
     """Return the data of a value, or a number unchanged."""
-    data = _get_first(value, _DATA)
+    data = _get_first_attribute(value, _DATA)
     return value if data is None or isinstance(value, int | float) else data
 
 
 def _list_parents(value: Any) -> list[Any]:
     """Return the parents of a value."""
-    parents = _get_first(value, _PARENTS)
+    parents = _get_first_attribute(value, _PARENTS)
     return list(parents) if isinstance(parents, list | tuple | set | frozenset) else []
 
 
@@ -147,12 +147,12 @@ def _describe_graph(order: list[Any]) -> list[dict[str, Any]]:
     return [
         {
             "data": _report_number(
-                value if isinstance(value, int | float) else _get_first(value, _DATA)
+                value if isinstance(value, int | float) else _get_first_attribute(value, _DATA)
             ),
             "grad": _report_gradient(value),
-            "op": str(_get_first(value, _OPERATION) or "")[:20],
+            "op": str(_get_first_attribute(value, _OPERATION) or "")[:20],
             "parents": [index[id(p)] for p in _list_parents(value) if id(p) in index],
-            "set": isinstance(_get_first(value, _PARENTS), set | frozenset),
+            "set": isinstance(_get_first_attribute(value, _PARENTS), set | frozenset),
         }
         for value in order
     ]
@@ -205,7 +205,7 @@ def build_values(module: Any, program: dict[str, Any], action: str = "") -> dict
         report["order"] = [index.get(id(value), -1) for value in ordered]
     del before
     report["at"] = [index.get(id(value), -1) for value in values]
-    report["inputs"] = [_report_number(_get_first(leaf, _DATA)) for leaf in leaves]
+    report["inputs"] = [_report_number(_get_first_attribute(leaf, _DATA)) for leaf in leaves]
     report["grads"] = [_report_gradient(leaf) for leaf in leaves]
     return report
 
@@ -244,7 +244,7 @@ def zero_gradients(module: Any, program: dict[str, Any]) -> dict[str, Any]:
     run_backward()
     module.zero_grad(leaves)
     report = {"zeroed": [_report_gradient(leaf) for leaf in leaves]}
-    report["data"] = [_report_number(_get_first(leaf, _DATA)) for leaf in leaves]
+    report["data"] = [_report_number(_get_first_attribute(leaf, _DATA)) for leaf in leaves]
     report["second"] = run_backward()
     report["unzeroed"] = run_backward()
     leaves = [module.Value(number) for number in _list_inputs(program)]
@@ -270,7 +270,7 @@ def run_optimizer(
         _run_program(module, program, leaves)[-1].backward()
         grads.append([_report_gradient(leaf) for leaf in leaves])
         optimizer.step()
-        rows.append([_report_number(_get_first(leaf, _DATA)) for leaf in leaves])
+        rows.append([_report_number(_get_first_attribute(leaf, _DATA)) for leaf in leaves])
     return {"rows": rows, "grads": grads}
 
 
