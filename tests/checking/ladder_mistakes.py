@@ -183,7 +183,7 @@ MISTAKES: list[tuple[int, str, Swaps]] = [
     ),
     (
         2,
-        "data is no number",
+        "data is not a number",
         (
             ("self.data = float(data)", "self.data = data"),
             (
@@ -270,7 +270,7 @@ MISTAKES: list[tuple[int, str, Swaps]] = [
     (5, "child before parent", ((_SWEEP, _BREADTH),)),
     (
         5,
-        "sent on again and again",
+        "gradient passed on too often",
         (
             (_SWEEP, _RECURSIVE.format(first="seed", sign="+=", inner="False")),
             ("def backward(self):", "def backward(self, seed=True):"),
@@ -357,7 +357,7 @@ MISTAKES: list[tuple[int, str, Swaps]] = [
         "child before parent",
         (("for v in topological_order(result) if", "for v in topological_order(result)[::-1] if"),),
     ),
-    (8, "operands are no rows", (("tuple(place[id(p)] for p in v.parents)", "v.parents"),)),
+    (8, "operands are not rows", (("tuple(place[id(p)] for p in v.parents)", "v.parents"),)),
     (8, "rows do not replay", (("v.op, tuple(", "{'mul': 'add'}.get(v.op, v.op), tuple("),)),
     (
         9,

@@ -549,7 +549,7 @@ PLANTED_RULES: dict[str, Callable[[int], Any]] = {
     "activation derivative twice": _alternating(
         _local("activation derivative twice"), lambda number: cross_entropy(number // 2)
     ),
-    "degrees for radians": degrees,
+    "degrees instead of radians": degrees,
     "product rule": product_rule,
     "samples left out": samples_left_out,
     "bias forgotten": bias,

@@ -85,7 +85,7 @@ ACCEPTABLE_NAMES: dict[str, tuple[str, ...]] = {
     "exponential without ln a": ("ln", "log", "exponential", "base"),
     "product rule": ("product rule",),
     "derivative of sin": ("sin", "trig", "not differentiated"),
-    "degrees for radians": ("degree",),
+    "degrees instead of radians": ("degree",),
     "wrong variable": (
         "wrong variable",
         "another variable",

@@ -268,17 +268,17 @@ add(
 
 # degrees
 add(
-    "degrees for radians",
+    "degrees instead of radians",
     "parameter x = 1; y = sin(x)",
     "import math\ndef gradient(x):\n    return math.cos(math.radians(x))\n",
 )
 add(
-    "degrees for radians",
+    "degrees instead of radians",
     "parameter w = 0.4, b = 0.3; xs = 3*w + b; y = sin(xs)",
     "import numpy as np\ndef gradient(w, b):\n    c = np.cos(np.deg2rad(3*w + b))\n    return [3*c, c]\n",
 )
 add(
-    "degrees for radians",
+    "degrees instead of radians",
     "input t = 0.6; parameter A = 2, f = 1.4; y = A*cos(f*t)",
     """
     from math import cos, sin, pi
@@ -288,7 +288,7 @@ add(
     """,
 )
 add(
-    "degrees for radians",
+    "degrees instead of radians",
     "parameter a = 0.7, b = 1.2; y = sin(a)*cos(b)",
     """
     from math import radians, sin, cos
@@ -298,7 +298,7 @@ add(
     """,
 )
 add(
-    "degrees for radians",
+    "degrees instead of radians",
     "parameter x = 0.5, c = 1.5; y = c*tan(x)",
     "import math\ndef gradient(x, c):\n    r = x*math.pi/180\n    return [c/math.cos(r)**2, math.tan(r)]\n",
 )

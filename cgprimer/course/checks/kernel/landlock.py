@@ -30,7 +30,7 @@ _WRITABLE_DEVICES = ("/dev/null", "/dev/zero")
 
 
 def restrict_files(folder: str, readable: Iterable[str]) -> bool:
-    """Allow full access to one folder, read access to other paths, and no further files.
+    """Restrict this process to full access to one folder and read access to the given paths.
 
     Newer kernels also block TCP connections, and signals to processes outside the sandbox.
 
@@ -39,7 +39,7 @@ def restrict_files(folder: str, readable: Iterable[str]) -> bool:
         readable: files and folders that the submission can read.
 
     Returns:
-        True if the kernel enforces these rules, False if it has no Landlock.
+        True if the kernel enforces these rules, False if it does not support Landlock.
     """
     forbid_new_privileges()
     version = load_libc().syscall(_CREATE_RULESET, None, 0, _CREATE_RULESET_VERSION)
@@ -59,7 +59,7 @@ def restrict_files(folder: str, readable: Iterable[str]) -> bool:
 
 
 def _pack_ruleset_attributes(version: int, rights: int) -> bytes:
-    """Return ``struct landlock_ruleset_attr`` with the fields of a version of Landlock."""
+    """Pack ``struct landlock_ruleset_attr`` with the fields that a Landlock version supports."""
     if version < 4:
         return struct.pack("Q", rights)
     if version < 6:
@@ -68,7 +68,7 @@ def _pack_ruleset_attributes(version: int, rights: int) -> bytes:
 
 
 def _allow_access(ruleset: int, path: str, rights: int) -> None:
-    """Add a rule that grants access rights to a file, or to a folder and its content."""
+    """Add a Landlock rule that grants rights on a file, or on a folder and everything in it."""
     try:
         descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:

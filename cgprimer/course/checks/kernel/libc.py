@@ -12,10 +12,10 @@ from functools import cache
 
 @cache
 def load_libc() -> ctypes.CDLL:
-    """Return the C library of this process."""
+    """Load the C library of this process for calls with ctypes."""
     return ctypes.CDLL(None, use_errno=True)
 
 
 def prctl(option: int, argument: int, address: object = 0) -> bool:
-    """Change an attribute of this process and return whether the kernel accepted the change."""
+    """Change an attribute of this process with prctl(2); return True if the kernel accepts it."""
     return bool(load_libc().prctl(option, argument, address, 0, 0) == 0)

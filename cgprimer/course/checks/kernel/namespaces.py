@@ -21,7 +21,7 @@ _MAX_FILES = 10_000  # files and folders in the working folder
 
 
 def enter_namespaces(folder: str, uid: int | None) -> bool:
-    """Enter new network and process namespaces, and mount an empty disk on a folder.
+    """Enter new network, process and mount namespaces, and mount an empty tmpfs on a folder.
 
     Root needs no user namespace. Any other user creates one first.
 
@@ -46,7 +46,7 @@ def enter_namespaces(folder: str, uid: int | None) -> bool:
 
 
 def _map_user(user: int, group: int) -> None:
-    """Keep the user ID and the group ID of this process in its new user namespace."""
+    """Map the user ID and the group ID to themselves in the new user namespace of this process."""
     for name, text in (
         ("setgroups", "deny"),
         ("uid_map", f"{user} {user} 1"),
@@ -57,7 +57,7 @@ def _map_user(user: int, group: int) -> None:
 
 
 def _mount_tmpfs(folder: str, user: int, group: int) -> None:
-    """Mount an empty disk of limited size on a folder, visible only in this namespace."""
+    """Mount an empty tmpfs of limited size on a folder, visible only in this mount namespace."""
     mount = load_libc().mount
     if mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None) == 0:
         options = f"size={_DISK_SIZE}m,nr_inodes={_MAX_FILES},mode=700,uid={user},gid={group}"

@@ -16,7 +16,7 @@ _LOAD, _JUMP_IF_EQUAL, _JUMP_IF_AT_LEAST, _JUMP, _RETURN = 0x20, 0x15, 0x35, 0x0
 
 @dataclass
 class FilterProgram:
-    """A packet filter program whose jumps name labels.
+    """A packet filter program under construction, in which jumps refer to labels.
 
     >>> program = FilterProgram()
     >>> program.load(0)
@@ -32,7 +32,7 @@ class FilterProgram:
     _labels: dict[str, int] = field(default_factory=dict)
 
     def label(self, name: str) -> None:
-        """Name the next instruction, as the target of jumps in front of it."""
+        """Define a label at the next instruction, as the target of earlier jumps."""
         self._labels[name] = len(self._instructions)
 
     def load(self, offset: int) -> None:
@@ -52,11 +52,11 @@ class FilterProgram:
         self._instructions.append((_JUMP, 0, label))
 
     def return_action(self, action: int) -> None:
-        """End the program with the action that the kernel takes."""
+        """Return an action to the kernel, such as allowing or refusing the system call."""
         self._instructions.append((_RETURN, action, ""))
 
     def assemble(self) -> list[bytes]:
-        """Return each instruction as a ``struct sock_filter``.
+        """Assemble the program: return each instruction as a packed ``struct sock_filter``.
 
         Raises:
             KeyError: a jump to a label that is not defined.

@@ -21,7 +21,7 @@ def end_with_parent(signal_number: int = signal.SIGKILL) -> None:
 
 
 def adopt_orphans() -> None:
-    """Make this process the parent of descendants whose parent process has ended."""
+    """Make this process the parent of all descendants whose own parent process has ended."""
     prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
@@ -31,7 +31,7 @@ def hide_memory() -> None:
 
 
 def forbid_new_privileges() -> None:
-    """Ignore set-user-ID bits and file capabilities from now on, as Landlock and seccomp require.
+    """Set no_new_privs, as Landlock and seccomp require: execve(2) then grants no privileges.
 
     Source: https://docs.kernel.org/userspace-api/no_new_privs.html
     """

@@ -119,10 +119,10 @@ _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 22, 2
 
 
 def refuse_calls(no_processes: bool, same_user: bool) -> bool:
-    """Refuse sockets, access to other processes and changes of file attributes.
+    """Install a seccomp filter against sockets, other processes and changes of file attributes.
 
     Args:
-        no_processes: also refuse further processes and threads.
+        no_processes: also refuse to start processes and threads.
         same_user: the submission runs as the grader's own user: also refuse to change modes and
             times of files, and to signal other processes.
 
@@ -143,7 +143,7 @@ def _build_filter(
 
     Args:
         column: the column of this architecture in the tables of system calls.
-        architecture: its number, as ``AUDIT_ARCH_...`` of ``linux/audit.h``.
+        architecture: the number of the architecture, ``AUDIT_ARCH_...`` in ``linux/audit.h``.
         no_processes: as for :func:`refuse_calls`.
         same_user: as for :func:`refuse_calls`.
     """
@@ -183,13 +183,13 @@ def _build_filter(
 
 
 def _list_call_numbers(calls: SystemCalls, column: int) -> list[int]:
-    """Return the system call numbers of an architecture, without calls that it lacks."""
+    """Return the numbers of system calls on one architecture, omitting calls that it lacks."""
     numbers = (call_numbers[column] for call_numbers in calls.values())
     return [number for number in numbers if number is not None]
 
 
 def _install_filter(instructions: list[bytes]) -> bool:
-    """Install a filter for this process and return whether the kernel accepted it."""
+    """Install a seccomp filter for this process; return True if the kernel accepts it."""
     forbid_new_privileges()
     code = ctypes.create_string_buffer(b"".join(instructions))
     program = struct.pack("HxxxxxxP", len(instructions), ctypes.addressof(code))

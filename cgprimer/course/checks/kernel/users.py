@@ -19,7 +19,7 @@ _LINUX_CAPABILITY_VERSION_3 = 0x20080522
 
 
 def choose_user(uid: int, folder: str) -> tuple[int | None, int]:
-    """Choose the user and the capabilities with which root runs a submission.
+    """Choose the user ID and the capabilities with which root runs a submission.
 
     The user owns only the working folder. If other users cannot read Python's own files, the
     submission keeps the capability to read any file, and Landlock restricts it.
@@ -56,7 +56,7 @@ def _read_effective_capabilities() -> int:
 
 
 def become_user(uid: int, capabilities: int) -> None:
-    """Become another user and keep only the given capabilities."""
+    """Switch to another user and group, and keep only the given capabilities."""
     with suppress(OSError):
         os.setgroups([])
     os.setresgid(uid, uid, uid)

@@ -42,7 +42,7 @@ _ORDERS = {"forward": 1, "central": 2}
 
 
 def find_rounded_values(attempt: Attempt) -> Iterator[tuple[str, set[str]]]:
-    """Yield the names whose derivatives are correct but rounded, for each number of digits."""
+    """Find correct but rounded derivatives; yield a message and the names for each precision."""
     points = attempt.points
     names: dict[int, set[str]] = {}
     for name in attempt.wrong:
@@ -63,24 +63,24 @@ def find_rounded_values(attempt: Attempt) -> Iterator[tuple[str, set[str]]]:
 
 
 def find_large_steps(attempt: Attempt) -> Iterator[tuple[str, set[str]]]:
-    """Yield the names whose derivatives are difference quotients with too large a step."""
+    """Find difference quotients with too large a step; yield a message and the names."""
     yield from _find_steps(attempt)[0].items()
 
 
 def find_small_steps(attempt: Attempt) -> Iterator[tuple[str, set[str]]]:
-    """Yield the names whose derivatives are difference quotients with too small a step."""
+    """Find difference quotients with too small a step; yield a message and the names."""
     yield from _find_steps(attempt)[1].items()
 
 
 def is_central_difference(question: Question, points: Points, answers: Array, name: str) -> bool:
-    """Return whether the errors of derivatives are those of central differences."""
+    """Return whether a student's derivatives are central differences with a suitable step."""
     step = _fit_step(question, points, answers, name)
     return step is not None and step.scheme == "central" and abs(step.size) <= _MAX_GOOD_STEP
 
 
 @lru_cache(maxsize=2)  # two rules ask for the same attempt
 def _find_steps(attempt: Attempt) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
-    """Return the names with too large and with too small a step, keyed by message."""
+    """Find the names with too large a step and with too small a step, each keyed by message."""
     question, points = attempt.question, attempt.points
     names = attempt.wrong & points.arguments.keys()
     large: dict[str, set[str]] = {}
@@ -109,7 +109,7 @@ def _has_small_errors(points: Points, answers: Array, name: str) -> bool:
 
 
 def _find_small_step(points: Points, answers: Array, name: str) -> float | None:
-    """Return the step that explains the quotients as rounded differences of f."""
+    """Return the step of difference quotients that rounding errors dominate, or None."""
     compared = points.smooth & np.isfinite(answers)
     answers, value = answers[compared], points.value[compared]
     correct, noise = points.gradient[name][compared], points.noise[VALUE][compared]
@@ -165,7 +165,7 @@ class _Quotients:
         self.is_wrong = self.compared & (np.abs(self.errors) > bound)
 
     def compute_truncation_errors(self, scheme: str, step: Array) -> Array:
-        """Return the truncation errors of quotients with the given steps."""
+        """Return the truncation errors of difference quotients with the given steps."""
         question, points, name = self.question, self.points, self.name
         x = points.arguments[name]
         ends = (step, -step) if scheme == "central" else (step, 0.0 * step)
@@ -176,7 +176,7 @@ class _Quotients:
         return (after - before) / ((2 if scheme == "central" else 1) * step) - self.correct
 
     def fit_step(self, scheme: str, scale: Array) -> float:
-        """Fit the step whose truncation errors are nearest to the errors of the student."""
+        """Fit the step whose truncation errors are closest to the student's errors."""
         step, order = 1e-3, _ORDERS[scheme]
         for _ in range(_ITERATIONS):
             predicted = self.compute_truncation_errors(scheme, step * scale)
@@ -192,7 +192,7 @@ class _Quotients:
         return float(step)
 
     def matches_step(self, scheme: str, step: float, scale: Array) -> bool:
-        """Return whether the student's errors are the truncation errors for the given step."""
+        """Return whether the student's errors match the truncation errors for a step."""
         predicted = self.compute_truncation_errors(scheme, step * scale)
         allowed = 0.01 * np.abs(predicted) + self.noise / abs(step) / 2
         is_near = np.abs(self.errors - predicted) <= allowed
@@ -202,7 +202,7 @@ class _Quotients:
 
 
 def _fit_step(question: Question, points: Points, answers: Array, name: str) -> _Step | None:
-    """Return the step of difference quotients that have the errors of the student's derivatives."""
+    """Return the difference step whose truncation errors match the student's errors, or None."""
     quotients = _Quotients(question, points, answers, name)
     with np.errstate(all="ignore"):
         for scaling, scale_with in _SCALINGS.items():

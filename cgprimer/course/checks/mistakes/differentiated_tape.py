@@ -81,11 +81,11 @@ class DifferentiatedTape:
         return [edge for head in reversed(heads) for edge in self.edges_to(head)]
 
     def list_variables(self) -> list[int]:
-        """Return the indices of the named values in the region."""
+        """Return the indices of the variables that have an adjoint."""
         return [index for index in self.region if index in self.tape.labels]
 
     def find_shared_values(self) -> dict[int, list[Edge]]:
-        """Return the edges that leave each value with more than one use."""
+        """Return the edges from each value that is used more than once, keyed by value."""
         uses: dict[int, list[Edge]] = {}
         for edge in self.edges:
             uses.setdefault(edge.tail, []).append(edge)
@@ -93,7 +93,7 @@ class DifferentiatedTape:
 
     @cached_property
     def source_masks(self) -> list[int]:
-        """For each value a bit mask of the sources that it depends on."""
+        """Bit masks of the sources that each value depends on."""
         masks = [0] * self.tape.size
         for bit, index in enumerate(self.sources.values()):
             masks[index] = 1 << bit
@@ -110,7 +110,7 @@ class DifferentiatedTape:
         return [name for bit, name in enumerate(self.sources) if shared >> bit & 1]
 
     def list_operands_below(self, index: int) -> list[int]:
-        """Return direct and indirect operands of a value, level by level, without constants."""
+        """Return the direct and indirect operands of a value, nearest first, without constants."""
         operands: dict[int, None] = {}
         level, first = [index], len(self.tape.leaves)
         while level and len(operands) < _MAX_OPERANDS:
@@ -124,7 +124,7 @@ class DifferentiatedTape:
         return [*operands]
 
     def group_by_variable(self, heads: Iterable[int]) -> list[tuple[str, frozenset[int]]]:
-        """Return instructions as sets, one for each variable or array that they belong to."""
+        """Group instructions by the variable or array whose formula they belong to."""
         return group_values(heads, lambda head: parse_element(self.find_owner_name(head))[0])
 
     # --- descriptions ------------------------------------------------------------------------
@@ -144,9 +144,9 @@ class DifferentiatedTape:
         return f"{unparse(formula)} in {self.find_owner_name(index)}"
 
     def format_instruction(self, index: int) -> str:
-        """Return the primitive of a named value, or the formula of an unnamed value.
+        """Format an instruction for messages, such as ``tanh in xh`` or ``sin(xa) in xb``.
 
-        Either is followed by the variable in whose formula it occurs.
+        A named value is described by its primitive, any other value by its formula.
         """
         if index in self.tape.labels:
             return f"{self.instruction(index).primitive} in {self.tape.labels[index]}"
@@ -173,7 +173,7 @@ class DifferentiatedTape:
 
 
 def _find_owners(tape: Tape) -> list[int]:
-    """Return for each value the index of the variable whose formula computes it."""
+    """Return, for each value, the index of the variable whose formula computes it."""
     owners, owner = [0] * tape.size, tape.size - 1
     for index in reversed(range(tape.size)):
         if index in tape.labels:
@@ -183,7 +183,7 @@ def _find_owners(tape: Tape) -> list[int]:
 
 
 def _sort_depth_first(tape: Tape, root: int, region: set[int]) -> list[int]:
-    """Return results in topological order by a depth-first search, as micrograd does."""
+    """Sort results topologically by a depth-first search, as micrograd does."""
     order: dict[int, None] = {}
     stack = [root]
     while stack:

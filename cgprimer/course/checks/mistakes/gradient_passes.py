@@ -1,4 +1,4 @@
-"""Reverse passes over the graph of a question, with one rule changed each, on one builder.
+"""Reverse passes over the graph of a question, each with one mistake, emitted on one builder.
 
 All gradients are outputs of one tape, which runs once for all points. The builder computes equal
 instructions once, so that passes share most of their work.
@@ -26,7 +26,7 @@ PredictByPasses = Callable[["GradientPasses"], Iterator[PassPrediction]]
 
 
 class GradientPasses(DifferentiatedTape):
-    """Reverse passes over the tape of a question.
+    """Correct and wrong reverse passes over the tape of a question, emitted on one builder.
 
     Attributes:
         question: the question.
@@ -64,7 +64,7 @@ class GradientPasses(DifferentiatedTape):
         return self.gradient(ReverseRules())
 
     def recompute(self, changes: Mapping[int, EmitValue]) -> dict[int, int]:
-        """Emit a forward pass in which some values are computed in another way.
+        """Emit a forward pass in which the given functions compute some of the values.
 
         Args:
             changes: for each changed value a function that emits it.
@@ -96,7 +96,7 @@ class GradientPasses(DifferentiatedTape):
         slots = dict(zip(OPERANDS, operands, strict=False)) | {RESULT: out}
 
         def emit_leaf(node: Name | Number) -> int:
-            """Return the value of an operand, of the result, or of a constant."""
+            """Return the index of an operand, of the result, or of a constant."""
             if isinstance(node, Name):
                 return slots[node.name]
             return self.builder.constant(node.value)
@@ -106,7 +106,7 @@ class GradientPasses(DifferentiatedTape):
         )
 
     def group_instructions(self, heads: Iterable[int]) -> dict[frozenset[int], str]:
-        """Return sets of instructions with one primitive, each with a description.
+        """Return sets of instructions with the same primitive, each with a description.
 
         The sets are all of the instructions, those of one variable or array, and single ones.
         """

@@ -23,7 +23,7 @@ _ACTIVATIONS = {"sigmoid", "tanh", "sin", "cos", "softplus", "erf"}
 
 
 def is_function(primitive: object) -> bool:
-    """Return whether a primitive is a named function such as ``sin``, not an operator."""
+    """Return whether a unary primitive is a function such as ``sin``, not a negation or step."""
     return isinstance(primitive, str) and primitive not in _NOT_FUNCTIONS
 
 
@@ -31,7 +31,7 @@ def is_function(primitive: object) -> bool:
 
 
 def omit_loss_derivative(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Yield gradients without the derivative of the loss, or without the error factor."""
+    """Yield gradients without the derivative of the loss, or without its error factor ``p - y``."""
     outputs = passes.question.output.split(",")
     variables = passes.list_variables()
     outputs_of_graph = [v for v in variables if parse_element(passes.tape.labels[v])[0] in outputs]
@@ -56,7 +56,7 @@ def omit_loss_derivative(passes: GradientPasses) -> Iterator[PassPrediction]:
 
 
 def _find_squared_errors(passes: GradientPasses, outputs: list[int]) -> dict[int, int]:
-    """Return the difference that each squared error of the loss squares, keyed by the square."""
+    """Map the index of each squared error in the loss to the index of its difference."""
     tape = passes.tape
     squares = {}
     for head in passes.region:
@@ -73,7 +73,7 @@ def _find_squared_errors(passes: GradientPasses, outputs: list[int]) -> dict[int
 
 
 def omit_function_derivatives(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Yield gradients without the derivatives of one, several or all function calls."""
+    """Yield gradients without the derivatives of one, several or all functions."""
     for heads, description in _group_functions(passes).items():
         edges = {edge for head in heads for edge in passes.edges_to(head)}
         yield (
@@ -99,7 +99,7 @@ def omit_function_derivatives(passes: GradientPasses) -> Iterator[PassPrediction
 
 
 def _group_functions(passes: GradientPasses) -> dict[frozenset[int], str]:
-    """Group function calls by variable, layer and primitive; return the sets with descriptions."""
+    """Group functions by variable, layer and primitive; return each group with a description."""
     functions: dict[int, str] = {}
     for head in passes.region:
         primitive, operands = passes.instruction(head)
@@ -121,7 +121,7 @@ def _group_functions(passes: GradientPasses) -> dict[frozenset[int], str]:
 
 
 def _count_functions_below(passes: GradientPasses, functions: dict[int, str]) -> list[int]:
-    """Return for each value the number of functions on the longest path from the leaves."""
+    """Return, for each value, the maximum number of functions on a path from a leaf to it."""
     counts = [0] * passes.tape.size
     for index in range(passes.tape.size):
         instruction = passes.tape.instruction(index)
@@ -131,7 +131,7 @@ def _count_functions_below(passes: GradientPasses, functions: dict[int, str]) ->
 
 
 def _find_one_operand_formulas(passes: GradientPasses) -> dict[int, int]:
-    """Return the operand of each variable that has several operations but only one operand."""
+    """Map each variable computed by several operations on one operand to that operand."""
     operands: dict[int, int] = {}
     for variable in passes.list_variables():
         edges = [edge for edge in passes.edges if passes.owner[edge.head] == variable]
@@ -167,7 +167,7 @@ def omit_outer_derivatives(passes: GradientPasses) -> Iterator[PassPrediction]:
 
 
 def _omit_powers(passes: GradientPasses, *, inner: bool) -> Iterator[PassPrediction]:
-    """Yield gradients without the derivative of an inner power (of a leaf) or an outer power."""
+    """Yield gradients without the derivative of an inner power (of a leaf), or an outer power."""
     for edge in passes.edges:
         primitive, operands = passes.instruction(edge.head)
         if primitive != "pow" or edge.position != 0 or passes.active[operands[1]]:
@@ -185,7 +185,7 @@ def _omit_powers(passes: GradientPasses, *, inner: bool) -> Iterator[PassPredict
 
 
 def repeat_activation_derivatives(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Yield gradients in which an activation derivative is multiplied in twice."""
+    """Yield gradients in which an activation derivative occurs twice as a factor."""
     yield from _multiply_logit_derivatives(passes)
     activations: dict[str, list[int]] = {}
     for head in passes.region:
@@ -194,9 +194,12 @@ def repeat_activation_derivatives(passes: GradientPasses) -> Iterator[PassPredic
             activations.setdefault(str(primitive), []).append(head)
     for primitive, group in activations.items():
         for heads, description in passes.group_instructions(group).items():
-            message = f"the derivative of {description} is a factor twice"
+            message = f"the derivative of {description} occurs twice as a factor"
             if primitive == "sigmoid" and any(_is_in_logarithm(passes, head) for head in heads):
-                message += "; p - y is already the derivative of the cross-entropy before it"
+                message += (
+                    "; p - y is already the derivative of the cross-entropy with respect to the"
+                    " operand of the sigmoid"
+                )
             edges = {edge for head in heads for edge in passes.edges_to(head)}
             yield message, passes.gradient(RepeatPartials(edges))
 
@@ -225,7 +228,7 @@ def _multiply_logit_derivatives(passes: GradientPasses) -> Iterator[PassPredicti
 
 
 def _emit_probabilities(passes: GradientPasses) -> dict[int, int]:
-    """Emit the probabilities that belong to the logits of the loss, keyed by logit."""
+    """Emit the softmax or sigmoid of each logit of the loss; return them keyed by logit."""
     builder, values = passes.builder, passes.values
     if parse_loss_name(passes.question.loss) == SOFTMAX:
         outputs = passes.question.output.split(",")

@@ -16,7 +16,7 @@ Gradient = Mapping[str, Array]  #: for each name its derivatives at all points
 
 @dataclass(frozen=True, eq=False)
 class Attempt:
-    """A student's gradient with the question and its points.
+    """A student's gradient, with the question and the evaluation points.
 
     Attributes:
         question: the question.
@@ -33,14 +33,14 @@ class Attempt:
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """The derivatives that a mistake leads to.
+    """The derivatives that a submission with a certain mistake returns.
 
     Attributes:
         message: a sentence for the student: where the mistake is, and what it consists of.
         values: the predicted derivatives, for the names that the mistake changes.
-        individual: whether the mistake may concern some of these names only.
+        individual: whether the mistake may affect only some of these names.
         noise: the rounding errors of the predicted values; those of the points unless given.
-        ties: for some names, at which points the wrong computation is at a kink.
+        ties: for some names, the points at which the wrong computation is at a kink.
     """
 
     message: str
@@ -52,7 +52,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class MistakeRule:
-    """A mistake that the checks can name, with the functions that predict its values.
+    """A mistake that the checks can name, with the functions that predict its derivatives.
 
     Most mistakes have one such function. Several rules may have the same name.
 
@@ -64,7 +64,7 @@ class MistakeRule:
         passes: runs reverse passes with one rule changed.
         points: evaluates derivatives at other points or for other samples; independent of students.
         fits: fits a number, such as a learning rate, to the student's derivatives.
-        individual: whether the mistake of ``passes`` may concern some of the names only.
+        individual: whether the mistake of ``passes`` may affect only some of the names.
     """
 
     name: str

@@ -1,8 +1,8 @@
-"""The mistakes that gradient checks can name, in the order of their likelihood.
+"""The mistakes that gradient checks can name, the most likely first.
 
 A mistake is one row: the name that users see, its meaning, and a function that predicts the
-derivatives that the mistake leads to. To add a mistake, write such a function and add a row at the
-place of its likelihood; :class:`~.mistake_rule.MistakeRule` lists the kinds of functions. A wrong
+derivatives that the mistake leads to. To add a mistake, write such a function and add a row after
+more likely mistakes; :class:`~.mistake_rule.MistakeRule` lists the kinds of functions. A wrong
 derivative of a primitive needs no function, but one row of :mod:`~.wrong_rules`.
 """
 
@@ -129,7 +129,7 @@ MISTAKE_RULES: tuple[MistakeRule, ...] = (
     ),
     MistakeRule(
         "activation derivative twice",
-        "a function's derivative is a factor twice, as in (p - y)*p*(1 - p)",
+        "a function's derivative occurs twice as a factor, as in (p - y)*p*(1 - p)",
         passes=repeat_activation_derivatives,
     ),
     MistakeRule(
@@ -235,7 +235,7 @@ MISTAKE_RULES: tuple[MistakeRule, ...] = (
     ),
     MistakeRule(
         POWER,
-        "the exponent is not lowered, or missing as a factor; the divisor is not squared",
+        "the exponent is not decreased by 1, or is missing as a factor; the divisor is not squared",
         passes=apply_wrong_rules(POWER),
     ),
     MistakeRule(

@@ -13,11 +13,11 @@ MIN_POINTS = 4  # smooth points at which answers must agree
 def is_predicted(
     points: Points, answers: Array, predicted: Array, noise: Array, ties: Array | None = None
 ) -> bool:
-    """Return whether answers equal the predicted derivatives at every smooth point.
+    """Return whether a student's derivatives match the predictions at all smooth points.
 
     Args:
         points: the points.
-        answers: a student's derivatives by one name; nan where there is none.
+        answers: a student's derivatives with respect to one name; nan where one is missing.
         predicted: the predicted derivatives.
         noise: the rounding errors of the predicted derivatives.
         ties: the points at which the wrong computation is at a kink, and which do not count.

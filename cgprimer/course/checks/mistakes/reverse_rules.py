@@ -38,7 +38,7 @@ Combination = Literal["add", "overwrite", "ignore"]
 
 @dataclass(frozen=True, kw_only=True)
 class ReverseRules:
-    """The correct rules of reverse mode; subclasses change some of them.
+    """The rules of a reverse pass: correct by default, with a mistake in each subclass.
 
     Values are those of the builder: indices, or floats on an eager builder.
 
@@ -66,7 +66,7 @@ class ReverseRules:
     def choose_operation(
         self, run: ReversePass, edge: Edge, primitive: Applied, values: Sequence[Any], out: Any
     ) -> tuple[Applied, Sequence[Any], Any]:
-        """Choose the primitive, operands and result that determine the partial derivative."""
+        """Return the primitive, operands and result that determine the partial derivative."""
         return primitive, values, out
 
     def compute_upstream(self, run: ReversePass, edge: Edge, adjoint: Any) -> Any:
@@ -78,12 +78,12 @@ class ReverseRules:
         return run.builder.product(adjoint, partial)
 
     def choose_combination(self, run: ReversePass, edge: Edge) -> Combination:
-        """Choose how a product is combined with the existing adjoint of the tail."""
+        """Choose how a contribution changes the existing adjoint of an operand."""
         return "add"
 
 
 class ReversePass:
-    """The builder of one reverse pass, which applies rules that may be wrong.
+    """A reverse pass over a tape that follows given rules, which may be wrong.
 
     Attributes:
         tape: the tape with the names of the gradient.
@@ -118,7 +118,7 @@ class ReversePass:
         return self.adjoints
 
     def _visit_edges(self) -> Iterator[SweepInstruction | tuple[Any, ...]]:
-        """Yield one instruction per edge whose head has an adjoint, with the tail as operand."""
+        """Yield one sweep instruction per propagated edge, with only the edge's tail as operand."""
         tape, rules, values, adjoints = self.tape, self.rules, self.values, self.adjoints
         for edge in tape.backward_edges if rules.order is None else rules.order:
             head, position, tail = edge
@@ -135,13 +135,13 @@ class ReversePass:
             adjoints[head] = adjoint
 
     def product(self, adjoint: Any, partial: Any) -> Any:
-        """Return the product of an adjoint and a partial under the rules of the pass."""
+        """Multiply an adjoint by a partial derivative according to the rules of the pass."""
         return self.rules.compute_product(self, self._edge, adjoint, partial)
 
     def add_contribution(
         self, totals: dict[int, Any], to: int, product: Any, *contribution: Any
     ) -> None:
-        """Combine a product with the adjoint of a value under the rules of the pass."""
+        """Combine a contribution with the adjoint of value ``to`` according to the rules."""
         combination = (
             self.rules.choose_combination(self, self._edge) if to in totals else "overwrite"
         )
@@ -156,7 +156,7 @@ class ReversePass:
 def run_reverse_pass(
     tape: DifferentiatedTape, builder: Any, values: Mapping[int, Any], rules: ReverseRules
 ) -> dict[int, Any]:
-    """Return the adjoints that a reverse pass computes under given rules.
+    """Run a reverse pass under the given rules and return the adjoints.
 
     Args:
         tape: the tape with the names of the gradient.
@@ -176,29 +176,29 @@ def run_reverse_pass(
 
 @dataclass(frozen=True)
 class OmitEdges(ReverseRules):
-    """Reverse mode without the contributions of some edges."""
+    """Reverse mode without the contributions along some edges."""
 
     edges: Collection[Edge] = frozenset()
 
     def is_propagated(self, edge: Edge) -> bool:
-        """Return whether an adjoint is propagated along an edge, which may be omitted."""
+        """Return False for an omitted edge, along which no adjoint is propagated."""
         return edge not in self.edges
 
 
 @dataclass(frozen=True)
 class OmitPartials(ReverseRules):
-    """Reverse mode without the partial derivatives of some edges."""
+    """Reverse mode that does not multiply by the partial derivatives of some edges."""
 
     edges: Collection[Edge] = frozenset()
 
     def compute_product(self, run: ReversePass, edge: Edge, adjoint: Any, partial: Any) -> Any:
-        """Return the upstream gradient without the partial derivative."""
+        """Return the upstream gradient times the partial, or without it for a chosen edge."""
         return adjoint if edge in self.edges else run.builder.product(adjoint, partial)
 
 
 @dataclass(frozen=True)
 class OmitUpstream(ReverseRules):
-    """Reverse mode without the upstream gradients of some results.
+    """Reverse mode that uses 1 instead of the upstream gradients of some results.
 
     Attributes:
         heads: the results whose adjoint is not used; all of them unless given.
@@ -207,7 +207,7 @@ class OmitUpstream(ReverseRules):
     heads: Collection[int] | None = None
 
     def compute_upstream(self, run: ReversePass, edge: Edge, adjoint: Any) -> Any:
-        """Return 1 instead of the adjoint of the head."""
+        """Return 1 if the upstream gradient is omitted, else the adjoint of the edge's head."""
         is_omitted = self.heads is None or edge.head in self.heads
         return run.constant(1.0) if is_omitted else adjoint
 
@@ -219,37 +219,37 @@ class AverageUpstream(ReverseRules):
     edges: Collection[Edge] = frozenset()
 
     def compute_upstream(self, run: ReversePass, edge: Edge, adjoint: Any) -> Any:
-        """Return the mean over the batch of the adjoint of the head."""
+        """Return the adjoint of the edge's head, averaged over the batch for a chosen edge."""
         return run.emit(MEAN, adjoint) if edge in self.edges else adjoint
 
 
 @dataclass(frozen=True)
 class NegateProducts(ReverseRules):
-    """Reverse mode with the wrong sign of the contributions of some edges."""
+    """Reverse mode in which the contributions along some edges have the wrong sign."""
 
     edges: Collection[Edge] = frozenset()
 
     def compute_product(self, run: ReversePass, edge: Edge, adjoint: Any, partial: Any) -> Any:
-        """Return the negated product of upstream gradient and partial derivative."""
+        """Return the upstream gradient times the partial, negated for a chosen edge."""
         product = run.builder.product(adjoint, partial)
         return run.emit("neg", product) if edge in self.edges else product
 
 
 @dataclass(frozen=True)
 class RepeatPartials(ReverseRules):
-    """Reverse mode that multiplies by the partial derivatives of some edges twice."""
+    """Reverse mode that multiplies twice by the partial derivatives of some edges."""
 
     edges: Collection[Edge] = frozenset()
 
     def compute_product(self, run: ReversePass, edge: Edge, adjoint: Any, partial: Any) -> Any:
-        """Return the upstream gradient times the square of the partial derivative."""
+        """Return the upstream gradient times the partial, or its square for a chosen edge."""
         product = run.builder.product(adjoint, partial)
         return run.builder.product(product, partial) if edge in self.edges else product
 
 
 @dataclass(frozen=True)
 class MultiplyProducts(ReverseRules):
-    """Reverse mode with an additional factor in the contributions of some edges.
+    """Reverse mode with an additional factor in the contributions along some edges.
 
     Attributes:
         factors: the factors as values of the builder, keyed by edge.
@@ -258,7 +258,7 @@ class MultiplyProducts(ReverseRules):
     factors: Mapping[Edge, Any] = field(default_factory=dict)
 
     def compute_product(self, run: ReversePass, edge: Edge, adjoint: Any, partial: Any) -> Any:
-        """Return upstream gradient times partial derivative times the edge's additional factor."""
+        """Return the upstream gradient times the partial and any additional factor of the edge."""
         product = run.builder.product(adjoint, partial)
         return run.emit("mul", product, self.factors[edge]) if edge in self.factors else product
 
@@ -274,7 +274,7 @@ class ReplacePartials(ReverseRules):
     partials: Mapping[Edge, Any] = field(default_factory=dict)
 
     def compute_product(self, run: ReversePass, edge: Edge, adjoint: Any, partial: Any) -> Any:
-        """Return the upstream gradient times the wrong partial derivative."""
+        """Return the upstream gradient times the partial, which is wrong for a chosen edge."""
         return run.builder.product(adjoint, self.partials.get(edge, partial))
 
 
@@ -292,14 +292,14 @@ class MovePartials(ReverseRules):
     def choose_operation(
         self, run: ReversePass, edge: Edge, primitive: Applied, values: Sequence[Any], out: Any
     ) -> tuple[Applied, Sequence[Any], Any]:
-        """Return the primitive with the wrong operands and result of the mistake."""
+        """Return the primitive with the wrong operands and result, if the instruction has any."""
         values, out = self.operands.get(edge.head, (values, out))
         return primitive, values, out
 
 
 @dataclass(frozen=True)
 class SkipFormulas(ReverseRules):
-    """Reverse mode that passes the adjoints of some variables on to another variable, unchanged.
+    """Reverse mode that skips the formulas of some variables: adjoints pass through unchanged.
 
     Attributes:
         edges: for each such variable the edge to it from the other variable, at position 0.
@@ -310,7 +310,7 @@ class SkipFormulas(ReverseRules):
     def choose_operation(
         self, run: ReversePass, edge: Edge, primitive: Applied, values: Sequence[Any], out: Any
     ) -> tuple[Applied, Sequence[Any], Any]:
-        """Return a copy operation of the other variable instead of the formula's operation."""
+        """Return a copy operation for a skipped formula, else the unchanged operation."""
         if edge in self.edges:
             return "copy", (run.values[edge.tail],), out
         return primitive, values, out

@@ -34,6 +34,9 @@ _SIMILAR = 0.05  # relative: by how much estimates of the rate may differ
 _MIN_AGREEMENT = 0.1  # fraction of the estimates that must agree
 _MIN_POINTS = 4  # points, or estimates of the rate, that must agree
 _RATE = "rate."  # a leaf of a tape; names of users have no dot
+_UPDATED_BEFORE = (
+    "a parameter is updated before the derivative with respect to the {} parameter is computed"
+)
 
 
 # --- weight decay --------------------------------------------------------------------------------
@@ -59,7 +62,7 @@ def add_weight_decay(attempt: Attempt) -> Iterator[Prediction]:
 
 
 def _fit_decay(attempt: Attempt, name: str) -> float | None:
-    """Fit the weight decay strength that explains the derivative of one parameter."""
+    """Fit the weight decay strength that explains the derivatives with respect to a parameter."""
     points, answers = attempt.points, attempt.answers[name]
     compared = points.smooth & (points.arguments[name] != 0) & np.isfinite(answers)
     weight, correct = points.arguments[name][compared], points.gradient[name][compared]
@@ -103,7 +106,7 @@ def return_updated_parameters(attempt: Attempt) -> Iterator[Prediction]:
 
 
 def update_parameters_early(attempt: Attempt) -> Iterator[Prediction]:
-    """Yield the gradients if parameters are updated before the backward pass has used them.
+    """Yield gradients that result if parameters are updated before the backward pass uses them.
 
     The learning rate is a common one, or is fitted to the student's derivatives.
     """
@@ -119,7 +122,7 @@ def update_parameters_early(attempt: Attempt) -> Iterator[Prediction]:
 
 @dataclass(frozen=True, eq=False)
 class _EarlyUpdate:
-    """A point in the computation at which parameters are updated too early.
+    """A way to update parameters too early, with the gradients that result.
 
     Attributes:
         message: a sentence for the student.
@@ -136,7 +139,7 @@ class _EarlyUpdate:
 
 @lru_cache(maxsize=4)  # shared by all submissions
 def _list_early_updates(question: Question, points: Points) -> tuple[_EarlyUpdate, ...]:
-    """Return the points in the computation at which parameters may be updated too early."""
+    """Return the ways in which parameters may be updated too early, with predicted gradients."""
     if len(question.sources) < 2 or not {*question.wrt} <= {*question.graph.parameters}:
         return ()
     names = [*question.wrt]
@@ -149,12 +152,12 @@ def _list_early_updates(question: Question, points: Points) -> tuple[_EarlyUpdat
         ),
     }
     if len(names) * len(question.gradient_tape) <= _MAX_WORK:
-        predictors["a parameter is updated before the derivative by the next one is computed"] = (
-            lambda rate: _differentiate_between_updates(question, points, names, rate)
+        predictors[_UPDATED_BEFORE.format("next")] = lambda rate: _differentiate_between_updates(
+            question, points, names, rate
         )
-        predictors[
-            "a parameter is updated before the derivative by the previous one is computed"
-        ] = lambda rate: _differentiate_between_updates(question, points, names[::-1], rate)
+        predictors[_UPDATED_BEFORE.format("previous")] = lambda rate: (
+            _differentiate_between_updates(question, points, names[::-1], rate)
+        )
     updates = []
     for message, predict in predictors.items():
         with np.errstate(all="ignore"):
@@ -169,7 +172,7 @@ def _fit_rate(attempt: Attempt, update: _EarlyUpdate) -> float | None:
     """Fit the learning rate that best explains the student's derivatives."""
     names, points = sorted(attempt.wrong), attempt.points
 
-    def errors(rate: float) -> Array:
+    def compute_errors(rate: float) -> Array:
         """Return the differences between the predicted and the student's derivatives."""
         values = update.predict(rate)
         return np.concatenate([(values[e] - attempt.answers[e])[points.smooth] for e in names])
@@ -188,7 +191,7 @@ def _fit_rate(attempt: Attempt, update: _EarlyUpdate) -> float | None:
     for _ in range(_ITERATIONS):
         if not 0 < rate < _MAX_RATE:
             return None
-        now = errors(rate)
+        now = compute_errors(rate)
         step = -float(np.median((now * (rate - last) / (now - before))[agreeing]))
         last, before, rate = rate, now, rate + step
         if not abs(step) > 1e-15 * abs(rate):  # nan if the errors do not change any more
@@ -211,7 +214,7 @@ def _update_arguments(arguments: Gradient, gradient: Gradient, rate: float) -> d
 
 
 def _differentiate_after_update(question: Question, points: Points, rate: float) -> Gradient:
-    """Return the gradient after an update of all parameters."""
+    """Return the gradient evaluated after an update of all parameters."""
     updated = _update_arguments(points.arguments, points.gradient, rate)
     return question.evaluate_gradient(updated)[1]
 
@@ -234,7 +237,7 @@ def _differentiate_between_updates(
 
 @dataclass(frozen=True)
 class UpdateDuringPass(ReverseRules):
-    """Reverse mode that updates the parameter of a product before it computes the other adjoint.
+    """Reverse mode that updates the weight of a product before the adjoint of the other factor.
 
     Attributes:
         rate: the learning rate as a value of the builder.
@@ -250,7 +253,7 @@ class UpdateDuringPass(ReverseRules):
     def choose_operation(
         self, run: ReversePass, edge: Edge, primitive: Applied, values: Sequence[Any], out: Any
     ) -> tuple[Applied, Sequence[Any], Any]:
-        """Return the product operation with the updated parameter as operand."""
+        """Return a product with the updated weight as operand; other operations unchanged."""
         if primitive != "mul":
             return primitive, values, out
         parameter = run.tape.instruction(edge.head).operands[1 - edge.position]
@@ -268,7 +271,7 @@ class UpdateDuringPass(ReverseRules):
 
 
 def _predict_backward_pass(question: Question, points: Points) -> Callable[[float], Gradient]:
-    """Return a function from the learning rate to the gradient with early updates."""
+    """Return a function that maps a learning rate to the gradient with updated weights."""
     passes = GradientPasses(question)
     tails = [edge.tail for edge in passes.edges]
     parameters = frozenset(i for i in passes.sources.values() if tails.count(i) == 1)

@@ -12,7 +12,7 @@ from cgprimer.support.value_names import Element
 
 
 def omit_biases(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Yield gradients of a forward pass without one bias vector, or without all of them."""
+    """Yield gradients of a forward pass without one bias parameter, or without any."""
     biases = _find_biases(passes)
     groups: dict[tuple[str, ...], dict[int, str]] = {(name,): biases[name] for name in biases}
     if len(groups) > 1:
@@ -24,7 +24,7 @@ def omit_biases(passes: GradientPasses) -> Iterator[PassPrediction]:
 
 
 def _find_biases(passes: GradientPasses) -> dict[str, dict[int, str]]:
-    """Return the sums that add a bias, keyed by bias parameter.
+    """Find the sums that add a bias, keyed by bias parameter.
 
     Returns:
         For each parameter that is added to computed values: the formula of the sum without the
@@ -48,7 +48,7 @@ def _find_biases(passes: GradientPasses) -> dict[str, dict[int, str]]:
 
 
 def transpose_weights(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Yield gradients with a transposed weight matrix, in the backward or in the forward pass."""
+    """Yield gradients with a weight matrix transposed in the backward or in the forward pass."""
     matrices = _find_square_matrices(passes)
     groups = [(name,) for name in matrices] + ([tuple(matrices)] if len(matrices) > 1 else [])
     for names in groups:
@@ -76,7 +76,7 @@ def _transpose_in_forward_pass(
     """
 
     def emit_entry(index: int, operands: tuple[int, ...]) -> int:
-        """Emit the transposed entry of the matrix."""
+        """Return the value of the transposed entry of the matrix."""
         return passes.values[index]
 
     forward = passes.recompute({k: partial(emit_entry, v) for k, v in transposed.items()})
@@ -93,7 +93,7 @@ def _transpose_in_forward_pass(
 
 
 def _find_square_matrices(passes: GradientPasses) -> dict[str, dict[int, int]]:
-    """Return the entries of the transpose of each square parameter matrix.
+    """Map the entries of each square parameter matrix to the transposed entries.
 
     Returns:
         For each matrix: the index of entry ``[j,i]``, keyed by the index of entry ``[i,j]``.

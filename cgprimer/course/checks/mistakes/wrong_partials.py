@@ -45,10 +45,10 @@ _MAX_FACTORS = 30  # parameters, and values that may replace their factors
 
 
 def apply_wrong_rules(mistake: str) -> PredictByPasses:
-    """Return a predictor that applies the wrong rules of one mistake to all instructions."""
+    """Return a function that predicts gradients with the wrong derivative rules of one mistake."""
 
     def predict(passes: GradientPasses) -> Iterator[PassPrediction]:
-        """Yield gradients with the wrong partial derivatives of the mistake."""
+        """Yield gradients with wrong partial derivatives, each with a message."""
         if mistake == DEGREES:
             yield from _convert_all_angles(passes)
         if mistake == EXPONENT:
@@ -64,7 +64,7 @@ def apply_wrong_rules(mistake: str) -> PredictByPasses:
 
 
 def _group_by_primitive(passes: GradientPasses) -> dict[str, list[int]]:
-    """Return the instructions of each primitive."""
+    """Group the instructions that have an adjoint by primitive."""
     groups: dict[str, list[int]] = {}
     for head in passes.region:
         primitive = passes.instruction(head).primitive
@@ -76,7 +76,7 @@ def _group_by_primitive(passes: GradientPasses) -> dict[str, list[int]]:
 def _apply_rule(
     passes: GradientPasses, rule: WrongRule, heads: Iterable[int]
 ) -> Iterator[PassPrediction]:
-    """Yield gradients with a wrong rule for groups of instructions and for single ones."""
+    """Yield gradients with one wrong derivative rule in groups of, or single, instructions."""
     matching = [head for head in heads if _is_applicable(passes, head, rule.positions)]
     for group, description in passes.group_instructions(matching).items():
         rules = _replace_partials(passes, [(rule, group)])
@@ -86,7 +86,7 @@ def _apply_rule(
 def _replace_partials(
     passes: GradientPasses, choices: Iterable[tuple[WrongRule, Collection[int]]]
 ) -> ReverseRules:
-    """Return the reverse rules with wrong partial derivatives for some instructions.
+    """Return reverse-mode rules with wrong partial derivatives for some instructions.
 
     Args:
         passes: the reverse passes of a question.
@@ -113,7 +113,7 @@ def _replace_partials(
 
 
 def _convert_all_angles(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Yield gradients in which functions of several kinds take their angles in degrees."""
+    """Yield gradients in which sin, cos and tan all take their arguments in degrees."""
     rules = {}
     heads = _group_by_primitive(passes)
     for primitive in heads:
@@ -127,7 +127,7 @@ def _convert_all_angles(passes: GradientPasses) -> Iterator[PassPrediction]:
 
 
 def _is_applicable(passes: GradientPasses, head: int, positions: Collection[int]) -> bool:
-    """Return whether a rule for the operands at given positions affects an instruction.
+    """Return whether a wrong rule for operands at the given positions applies to an instruction.
 
     A rule for one operand of a power requires a constant as the other operand.
     """
@@ -144,7 +144,7 @@ def _is_applicable(passes: GradientPasses, head: int, positions: Collection[int]
 
 
 def _find_products(passes: GradientPasses) -> list[int]:
-    """Return products, quotients and powers whose operands depend on the same name."""
+    """Find products, quotients and powers in which both operands depend on the same variable."""
     return [
         head
         for head in passes.region
@@ -154,12 +154,12 @@ def _find_products(passes: GradientPasses) -> list[int]:
 
 
 def _apply_wrong_product_rule(passes: GradientPasses, primitive: str) -> Iterator[PassPrediction]:
-    """Yield gradients with one term of the product or quotient rule, or ``f'*g'`` or ``f'/g'``."""
+    """Yield gradients with a wrong product or quotient rule, such as ``f'*g'`` for ``(f*g)'``."""
     products = [h for h in _find_products(passes) if passes.instruction(h).primitive == primitive]
     if primitive == "mul" and len(products) > 1:
         for position in (0, 1):
             edges = {e for h in products for e in passes.edges_to(h) if e.position == position}
-            message = "in the derivative of each product one of two terms is missing"
+            message = "one of the two terms is missing in the derivative of each product"
             yield message, passes.gradient(OmitEdges(edges))
     for head in _find_products(passes)[:_MAX_PRODUCTS]:
         if passes.instruction(head).primitive == primitive:
@@ -170,7 +170,7 @@ def _apply_wrong_product_rule(passes: GradientPasses, primitive: str) -> Iterato
 def _omit_terms(
     passes: GradientPasses, primitive: str, heads: Iterable[int] | None = None
 ) -> Iterator[PassPrediction]:
-    """Yield gradients in which one of the two terms of a derivative is missing."""
+    """Yield gradients without one of the two terms of a product, quotient or power rule."""
     for head in _find_products(passes)[:_MAX_PRODUCTS] if heads is None else heads:
         name, operands = passes.instruction(head)
         if name != primitive:
@@ -182,7 +182,7 @@ def _omit_terms(
 
 
 def _describe_missing_term(passes: GradientPasses, edge: Edge) -> str:
-    """Return a message about a derivative without the term of one operand."""
+    """Describe the missing term of a product, quotient or power rule for the student."""
     operation = passes.format_operation(edge.head)
     if passes.instruction(edge.head).primitive == "pow":
         constant = ("base", "exponent")[edge.position]
@@ -192,7 +192,7 @@ def _describe_missing_term(passes: GradientPasses, edge: Edge) -> str:
 
 
 def _combine_derivatives(passes: GradientPasses, head: int) -> Iterator[PassPrediction]:
-    """Yield ``f'*g'`` for the derivative of ``f*g``, or ``f'/g'`` for the derivative of ``f/g``."""
+    """Yield gradients with ``f'*g'`` as the derivative of ``f*g``, or ``f'/g'`` for ``f/g``."""
     adjoint = passes.adjoints.get(head)
     if adjoint is None:
         return
@@ -212,18 +212,18 @@ def _combine_derivatives(passes: GradientPasses, head: int) -> Iterator[PassPred
 
 
 def keep_functions(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Yield gradients with a function, or a constant multiple, instead of the derivative."""
+    """Yield gradients in which a function or a constant multiple is not differentiated."""
     for primitive, group in _group_by_primitive(passes).items():
         if primitive in _LINEAR:
             continue
         for heads, description in passes.group_instructions(group).items():
             partials = {e: passes.values[head] for head in heads for e in passes.edges_to(head)}
-            message = f"{description} is differentiated as the function itself"
+            message = f"{description} is used instead of its derivative"
             yield message, passes.gradient(ReplacePartials(partials))
     for edge, _ in _find_constant_operands(passes):
         is_multiple = passes.instruction(edge.head).primitive == "mul"
         if is_multiple and edge.tail < len(passes.tape.leaves):
-            message = f"{passes.format_operation(edge.head)} is kept as it is"
+            message = f"{passes.format_operation(edge.head)} is used instead of its derivative"
             rules = ReplacePartials({edge: passes.values[edge.head]})
             yield message, passes.gradient(rules)
 
@@ -239,12 +239,13 @@ def keep_constant_terms(passes: GradientPasses) -> Iterator[PassPrediction]:
         operation = "sub" if primitive == "sub" and edge.position == 0 else "add"
         correct = passes.correct_gradient
         names = passes.find_common_sources([edge.head])
-        message = f"the constant term of {passes.format_operation(edge.head)} is kept"
+        operation_text = passes.format_operation(edge.head)
+        message = f"the constant term of {operation_text} is kept in the derivative"
         yield message, {name: emit(operation, correct[name], term) for name in names}
 
 
 def _find_constant_operands(passes: GradientPasses) -> Iterator[tuple[Edge, int]]:
-    """Yield the active edge and the constant of each sum or product of a value and a constant."""
+    """Find sums and products of a value and a constant; yield the value's edge and the constant."""
     first = len(passes.tape.leaves)
     for head in passes.region:
         primitive, operands = passes.instruction(head)
@@ -259,7 +260,7 @@ def _find_constant_operands(passes: GradientPasses) -> Iterator[tuple[Edge, int]
 
 
 def differentiate_at_inner_operands(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Yield gradients in which a derivative is taken at an operand of its inner function."""
+    """Yield gradients with an outer derivative evaluated at an operand of the inner function."""
     values = passes.values
     for head, primitive in _find_outer_functions(passes):
         operands = passes.instruction(head).operands
@@ -276,13 +277,14 @@ def differentiate_at_inner_operands(passes: GradientPasses) -> Iterator[PassPred
         if len(operands) == 1 and _uses_result(primitive):
             value = values[operands[0]]
             yield (
-                f"{inner} replaces {passes.format_value(head)}",
+                f"the derivative of {description} uses {inner} instead of"
+                f" {passes.format_value(head)}",
                 passes.gradient(MovePartials({head: ((value,), value)})),
             )
 
 
 def differentiate_at_results(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Yield gradients in which the derivative of a function is taken at the function's value."""
+    """Yield gradients in which the derivative of a function is evaluated at its result."""
     moved: dict[str, dict[int, tuple[tuple[int, ...], int]]] = {}
     for head, primitive in _find_outer_functions(passes):
         operands = passes.instruction(head).operands
@@ -304,7 +306,7 @@ def differentiate_at_results(passes: GradientPasses) -> Iterator[PassPrediction]
 
 
 def _find_outer_functions(passes: GradientPasses) -> Iterator[tuple[int, str]]:
-    """Yield functions of one operand, and powers with a constant exponent, with their names."""
+    """Yield the index and name of each unary function and of each power with constant exponent."""
     for head in passes.region:
         primitive, operands = passes.instruction(head)
         if not is_function(primitive) or primitive in ("add", "sub", "mul"):
@@ -322,7 +324,7 @@ def _uses_result(primitive: str) -> bool:
 
 
 def replace_factors(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Yield gradients in which the derivative of a product uses a wrong other factor."""
+    """Yield gradients in which the derivative of a product by a factor is a wrong value."""
     edges: dict[int, list[Edge]] = {}
     for edge in passes.edges:
         edges.setdefault(edge.tail, []).append(edge)
@@ -349,7 +351,7 @@ def replace_factors(passes: GradientPasses) -> Iterator[PassPrediction]:
 
 
 def _list_inputs_and_variables(passes: GradientPasses) -> list[int]:
-    """Return the needed elements of inputs, and the variables except the output."""
+    """Return the indices of the used input elements and of all variables except the output."""
     question, labels = passes.question, passes.tape.labels
     inputs = {n for name in question.graph.inputs for n in question.list_elements(name)}
     elements = [i for i in passes.values if labels.get(i) in inputs]

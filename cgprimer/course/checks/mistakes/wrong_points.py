@@ -19,18 +19,18 @@ _MAX_PAIRS = 45  # of arguments that may be confused
 
 
 def keep_one_sample(question: Question, points: Points) -> Iterator[Prediction]:
-    """Yield the gradient of the last or of the first sample of a batch."""
+    """Yield gradients of only the last, or only the first, sample of a batch."""
     if question.batch < 2:
         return
     samples = _evaluate_samples(question, points.arguments)
     for index, name in ((-1, "last"), (0, "first")):
         for scale in (1.0, 1.0 / question.batch):
             values = {source: v[index] * scale for source, v in samples.items()}
-            yield Prediction(f"only the {name} sample of a batch is counted", values)
+            yield Prediction(f"only the {name} sample of a batch is used", values)
 
 
 def omit_one_sample(question: Question, points: Points) -> Iterator[Prediction]:
-    """Yield the gradient of a batch without its last or its first sample."""
+    """Yield gradients of a batch without its last or its first sample."""
     size = question.batch
     if size < 2:
         return
@@ -43,7 +43,7 @@ def omit_one_sample(question: Question, points: Points) -> Iterator[Prediction]:
 
 
 def average_samples(question: Question, points: Points) -> Iterator[Prediction]:
-    """Yield the gradient at the mean of the samples of a batch."""
+    """Yield the gradient evaluated at the mean of the samples of a batch."""
     if question.batch > 1:
         means = {
             name: np.broadcast_to(v.mean(axis=0), v.shape) if v.ndim > 1 else v
@@ -67,11 +67,11 @@ def accumulate_calls(question: Question, points: Points) -> Iterator[Prediction]
 
 
 def differentiate_at_other_points(question: Question, points: Points) -> Iterator[Prediction]:
-    """Yield gradients at the points of other calls, or with swapped or fixed arguments."""
+    """Yield gradients at the points of other calls, or with swapped or replaced arguments."""
     count = len(points)
     calls = {
         "it is the gradient at the point of the previous call": [0, *range(count - 1)],
-        "it is the gradient at the first point, at every point": [0] * count,
+        "it is always the gradient at the first point": [0] * count,
     }
     for message, order in calls.items() if points.is_sequence else ():
         values, noise = (
@@ -86,7 +86,7 @@ def differentiate_at_other_points(question: Question, points: Points) -> Iterato
 
 
 def _fix_arguments(question: Question, points: Points) -> Iterator[tuple[str, dict[str, Array]]]:
-    """Yield arguments with declared, constant or rounded values, with a message."""
+    """Yield a message and the arguments that declared, constant or truncated values replace."""
     arguments = points.arguments
     declared = {n: _get_declared_values(question, points, n) for n in question.arguments
                 if n in question.graph.values}  # fmt: skip
@@ -98,8 +98,8 @@ def _fix_arguments(question: Question, points: Points) -> Iterator[tuple[str, di
         "the parameters' values in the file": {e: values[e] for e in values if e not in inputs},
         "the inputs' values in the file": {e: values[e] for e in values if e in inputs},
         **{f"the value of {name} in the file": declared[name] for name in declared},
-        "parameters 1": {e: np.ones_like(v) for e, v in parameters.items()},
-        "parameters 0": {e: np.zeros_like(v) for e, v in parameters.items()},
+        "parameters equal to 1": {e: np.ones_like(v) for e, v in parameters.items()},
+        "parameters equal to 0": {e: np.zeros_like(v) for e, v in parameters.items()},
         "the values rounded down": {e: np.trunc(v) for e, v in arguments.items()},
     }
     for description, changes in choices.items():
@@ -107,7 +107,7 @@ def _fix_arguments(question: Question, points: Points) -> Iterator[tuple[str, di
 
 
 def _get_declared_values(question: Question, points: Points, name: str) -> dict[str, Array]:
-    """Return the declared value of an argument at all points, element by element."""
+    """Return the declared value of each element of an argument, repeated for all points."""
     value = np.broadcast_to(np.array(question.graph.values[name], float), question.shapes[name])
     return {
         element: np.broadcast_to(scalar, points.arguments[element].shape)
@@ -116,7 +116,7 @@ def _get_declared_values(question: Question, points: Points, name: str) -> dict[
 
 
 def _swap_arguments(question: Question, points: Points) -> Iterator[tuple[str, dict[str, Array]]]:
-    """Yield the arguments with two of them exchanged, with a message."""
+    """Yield a message and the new values of two swapped arguments, for each pair of arguments."""
     arguments, names, pairs = points.arguments, [*question.arguments], 0
     for k, name in enumerate(names):
         for other in names[k + 1 :]:
@@ -127,7 +127,7 @@ def _swap_arguments(question: Question, points: Points) -> Iterator[tuple[str, d
                 pairs += 1
                 exchanged = zip(elements + others, others + elements, strict=True)
                 yield (
-                    f"{name} and {other} are confused",
+                    f"the arguments {name} and {other} are swapped",
                     {e: arguments[o] for e, o in exchanged},
                 )
 

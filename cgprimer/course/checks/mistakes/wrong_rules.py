@@ -1,8 +1,8 @@
 """Wrong derivatives of functions: the table of local rules that students get wrong.
 
-Each row states a wrong derivative as text in cgprimer's own language, as the table of primitives
-states the right one: ``a``, ``b``, ``c`` are the operands and ``out`` is the result. A new mistake
-is a new row.
+Each row states a wrong derivative as a formula in cgprimer's own language, as the table of
+primitives states the correct one: ``a``, ``b``, ``c`` are the operands and ``out`` is the result.
+A new mistake is a new row.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ EXPONENT = "power rule on a variable exponent"
 LOGARITHM = "logarithm missing"
 QUOTIENT = "quotient rule"
 PRODUCT = "product rule"
-DEGREES = "degrees for radians"
+DEGREES = "degrees instead of radians"
 _DEGREE = repr(math.pi / 180)
 
 
@@ -25,11 +25,11 @@ class WrongRule(NamedTuple):
 
     Attributes:
         primitive: the name of the primitive.
-        partials: one text per operand; an empty text keeps the right partial.
+        partials: one formula per operand; an empty string keeps the correct partial.
         mistake: the name of the mistake.
-        message: what the student takes for the derivative, where ``u`` is the operand; the right
-            derivative is not told.
-        value: what the student computes instead of the primitive's value; empty for the right one.
+        message: the student's derivative, where ``u`` is the operand; it does not reveal the
+            correct derivative.
+        value: the formula that replaces the primitive's value; empty for the correct value.
     """
 
     primitive: str
@@ -45,12 +45,12 @@ class WrongRule(NamedTuple):
 
 
 def _create_rules(mistake: str, *rows: tuple[str, str, str]) -> tuple[WrongRule, ...]:
-    """Create rules of unary functions from rows of name, wrong derivative and message."""
+    """Create wrong rules of unary functions from rows of primitive, derivative and message."""
     return tuple(WrongRule(name, (text,), mistake, message) for name, text, message in rows)
 
 
 def _create_degree_rules(name: str, slope: str) -> tuple[WrongRule, ...]:
-    """Create the wrong rules of a function whose argument is taken in degrees."""
+    """Create the wrong rules of an angle function in degrees from its correct derivative."""
     small, large = f"({_DEGREE}*a)", f"(a/{_DEGREE})"
     converted = slope.replace("(a)", small)
     message, value = "if u were in degrees", name + small
@@ -102,16 +102,16 @@ WRONG_RULES: tuple[WrongRule, ...] = (
         ("atan", "1/(1 - a*a)", "1/(1 - u^2)"),
         ("atan", "1/sqrt(1 + a*a)", "1/sqrt(1 + u^2)"),
         ("atan", "1/(1 + a)", "1/(1 + u)"),
-        ("asec", "1/(a*sqrt(a*a - 1))", "a formula with u in the place of |u|"),
-        ("acsc", "-1/(a*sqrt(a*a - 1))", "a formula with u in the place of |u|"),
-        ("acsch", "-1/(a*sqrt(1 + a*a))", "a formula with u in the place of |u|"),
+        ("asec", "1/(a*sqrt(a*a - 1))", "a formula with u instead of |u|"),
+        ("acsc", "-1/(a*sqrt(a*a - 1))", "a formula with u instead of |u|"),
+        ("acsch", "-1/(a*sqrt(1 + a*a))", "a formula with u instead of |u|"),
     ),
     WrongRule("leaky_relu", ("less(0, a)", ""), DERIVATIVE, "0 where u < 0"),
     WrongRule("leaky_relu", ("where(less(a, 0), -b, 1)", ""), DERIVATIVE,
-              "minus the slope where u < 0"),
+              "minus the slope parameter where u < 0"),
     WrongRule("max", ("less(a, b)", "less(b, a)"), DERIVATIVE, "the derivative of min"),
     WrongRule("min", ("less(b, a)", "less(a, b)"), DERIVATIVE, "the derivative of max"),
-    WrongRule("max", ("0.5", "0.5"), DERIVATIVE, "1/2 by each operand"),
+    WrongRule("max", ("0.5", "0.5"), DERIVATIVE, "1/2 for each operand"),
     WrongRule("where", ("", "where(a, 0, 1)", "where(a, 1, 0)"), DERIVATIVE,
               "if its branches were exchanged"),
     WrongRule("where", ("", "1", "0"), DERIVATIVE, "if its first branch were always taken"),
@@ -122,9 +122,10 @@ WRONG_RULES: tuple[WrongRule, ...] = (
     WrongRule("min", ("0", "1"), DERIVATIVE, "if its second operand were always taken"),
     WrongRule("clamp", ("1 - (1 - less(a, b))*(1 - less(c, a))", "", ""), DERIVATIVE,
               "1 outside the bounds and 0 inside: the mask is inverted"),
-    WrongRule("gelu", ("0.5*erfc(-0.7071067811865476*a)",), PRODUCT, "one of its two terms"),
-    WrongRule("pow", ("b*a^b", ""), POWER, "n*u^n: the exponent is not lowered"),
-    WrongRule("pow", ("a^(b - 1)", ""), POWER, "u^(n - 1): the exponent is not brought down"),
+    WrongRule("gelu", ("0.5*erfc(-0.7071067811865476*a)",), PRODUCT,
+              "one of the two terms of its derivative"),
+    WrongRule("pow", ("b*a^b", ""), POWER, "n*u^n: the exponent is not decreased by 1"),
+    WrongRule("pow", ("a^(b - 1)", ""), POWER, "u^(n - 1): the exponent is missing as a factor"),
     WrongRule("div", ("", "-out"), POWER, "-1/u: the divisor is not squared"),
     WrongRule("pow", ("b*a", ""), POWER, "n*u"),
     WrongRule("pow", ("(b - 1)*a^(b - 1)", ""), POWER, "(n - 1)*u^(n - 1)"),

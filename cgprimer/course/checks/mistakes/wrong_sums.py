@@ -48,19 +48,19 @@ def overwrite_adjoints(passes: GradientPasses) -> Iterator[PassPrediction]:
         {"keep": "first"},
     ]
     for (name, affected), settings in product(variants, overwriting):
-        message = f"{name} keeps its {settings['keep']} contribution instead of their sum"
+        message = f"{name} keeps only its {settings['keep']} contribution instead of the sum"
         yield message, passes.gradient(Overwrite(**settings, **affected))
 
 
 def omit_paths(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Yield gradients in which some of several paths are missing, or only one remains."""
+    """Yield gradients in which some paths are ignored, or all paths except one."""
     yield from _omit_uses(passes)
     yield from _omit_paths_of_sources(passes, between_variables=True)
     yield from _omit_paths_of_sources(passes, between_variables=False)
 
 
 def _omit_uses(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Yield gradients in which one use of a value is left out, or only one use remains."""
+    """Yield gradients in which one use of a value is ignored, or all uses except one."""
     for tail, edges in passes.find_shared_values().items():
         if tail in passes.sources.values():
             continue
@@ -80,7 +80,7 @@ def _omit_uses(passes: GradientPasses) -> Iterator[PassPrediction]:
 def _omit_paths_of_sources(
     passes: GradientPasses, *, between_variables: bool
 ) -> Iterator[PassPrediction]:
-    """Yield single derivatives in which one path is left out, or only one path remains."""
+    """Yield derivatives in which one path from the variable is ignored, or all paths except one."""
     correct = passes.correct_gradient
     edges = [
         (passes.owner[edge.head] if between_variables else edge.head, edge)

@@ -29,7 +29,7 @@ def multiply_values(factor: float, message: str) -> Callable[[Attempt], Iterator
     """Return a function that predicts the correct derivatives times a factor."""
 
     def predict(attempt: Attempt) -> Iterator[Prediction]:
-        """Yield the multiples of the derivatives that are not 0 at all points."""
+        """Yield the correct derivatives times the factor, if they are not 0 at all points."""
         correct = attempt.points.gradient
         values = {name: factor * v for name, v in correct.items() if np.any(v)}
         yield Prediction(message, values, individual=True)
@@ -46,7 +46,7 @@ def negate_values(attempt: Attempt) -> Iterator[Prediction]:
 
 
 def exchange_reduction(name: str) -> Callable[[Attempt], Iterator[Prediction]]:
-    """Return a predictor of the gradient with the sum instead of the mean, or vice versa."""
+    """Return a function that predicts the gradient of a sum instead of a mean, or vice versa."""
 
     def predict(attempt: Attempt) -> Iterator[Prediction]:
         """Yield the gradient of the sum instead of the mean, or vice versa."""
@@ -59,7 +59,7 @@ def exchange_reduction(name: str) -> Callable[[Attempt], Iterator[Prediction]]:
 
 
 def compute_reduction_factors(attempt: Attempt) -> dict[float, str]:
-    """Return the factor between sum and mean over the batch, with the mistake's name."""
+    """Map the factor by which sum and mean over the batch differ to the name of the mistake."""
     question = attempt.question
     if question.batch < 2:
         return {}
@@ -69,26 +69,26 @@ def compute_reduction_factors(attempt: Attempt) -> dict[float, str]:
 
 
 def list_second_mistakes(attempt: Attempt) -> dict[float, str]:
-    """Return the factors that may be wrong in addition to another mistake, with a message."""
+    """Return the factors that may be wrong in addition to another mistake, each with a message."""
     others = {f: f"in addition: {name}" for f, name in compute_reduction_factors(attempt).items()}
     return _SECOND_MISTAKES | others
 
 
 def take_absolute_values(attempt: Attempt) -> Iterator[Prediction]:
-    """Yield derivatives without their signs."""
+    """Yield the absolute values of the correct derivatives."""
     values = {name: np.abs(v) for name, v in attempt.points.gradient.items()}
     yield Prediction("the sign is lost", values, individual=True)
 
 
 def take_reciprocals(attempt: Attempt) -> Iterator[Prediction]:
-    """Yield the reciprocals of the derivatives."""
+    """Yield the reciprocals of the correct derivatives."""
     with np.errstate(all="ignore"):
         values = {name: 1.0 / v for name, v in attempt.points.gradient.items()}
     yield Prediction("it is the reciprocal of the correct value", values, individual=True)
 
 
 def fit_constant_factors(attempt: Attempt) -> Iterator[Prediction]:
-    """Yield derivatives times a fitted factor that is constant over all points."""
+    """Yield the correct derivatives times a constant that is fitted to the student's."""
     for name in attempt.wrong:
         correct = attempt.points.gradient[name]
         with np.errstate(all="ignore"):
@@ -103,7 +103,7 @@ def fit_constant_factors(attempt: Attempt) -> Iterator[Prediction]:
 
 
 def transpose_values(attempt: Attempt) -> Iterator[Prediction]:
-    """Yield the transposes of the gradients by square matrices."""
+    """Yield the transposed gradient with respect to each square matrix."""
     for name in attempt.question.wrt:
         shape = attempt.question.shapes[name]
         if len(shape) == 2 and shape[0] == shape[1]:
@@ -123,7 +123,7 @@ def permute_values(attempt: Attempt) -> Iterator[Prediction]:
 
 
 def swap_parameters(attempt: Attempt) -> Iterator[Prediction]:
-    """Yield derivatives in which those of two names are swapped."""
+    """Yield the derivatives with respect to two names in swapped order."""
     exchange = _find_exchange(attempt)
     if exchange.is_permutation:
         return
@@ -137,7 +137,7 @@ def swap_parameters(attempt: Attempt) -> Iterator[Prediction]:
 
 
 def copy_other_derivatives(attempt: Attempt) -> Iterator[Prediction]:
-    """Yield the derivative with respect to another name of the question."""
+    """Yield, for a wrong derivative, the correct derivative with respect to another name."""
     exchange = _find_exchange(attempt)
     if exchange.is_permutation or exchange.swapped_arrays:
         return

@@ -50,7 +50,7 @@ def normalize_name(name: str) -> str:
 
 
 def _build_key(problem: Any, row: str, column: str) -> BlankKey:
-    """Return the key of an answer: the number in ``problem``, the row and the column."""
+    """Return the key of an answer: problem number, normalized row and normalized column."""
     digits = re.search(r"\d+", str(problem))
     return int(digits[0]) if digits else 0, normalize_name(row), normalize_name(column)
 
@@ -59,10 +59,10 @@ def _build_key(problem: Any, row: str, column: str) -> BlankKey:
 
 
 def _read_csv(text: str) -> Answers:
-    """Read a CSV file with a line for each answer."""
+    """Parse a CSV form with one line per answer."""
     first, *rows = parse_csv(text) or [[]]
     if len(rows) > _MAX_ROWS:
-        raise ValueError(f"the table has more than {_MAX_ROWS:,} rows")
+        raise ValueError(f"the table must have at most {_MAX_ROWS:,} rows")
     header = [normalize_name(cell).casefold() for cell in first]
     if missing := [name for name in COLUMNS[1:] if name not in header]:
         raise ValueError(f"missing column {missing[0]!r}")
@@ -80,13 +80,13 @@ def _read_csv(text: str) -> Answers:
 
 
 def _read_json(text: str) -> Answers:
-    """Read a JSON file with nested objects."""
+    """Parse a JSON form with answers nested by problem, row and column."""
     data = json.loads(text)
     return Answers(str(data.get("sheet", "")), dict(_flatten_answers(data["answers"])))
 
 
 def _flatten_answers(answers: Mapping[Any, Any]) -> Iterator[tuple[BlankKey, str]]:
-    """Yield the answers in nested mappings: problem, row, column."""
+    """Yield the key and the string of each answer in mappings nested by problem, row and column."""
     for problem, rows in answers.items():
         for row, columns in rows.items():
             for column, answer in columns.items():
@@ -95,7 +95,7 @@ def _flatten_answers(answers: Mapping[Any, Any]) -> Iterator[tuple[BlankKey, str
 
 
 def _read_markdown(text: str) -> Answers:
-    """Read the tables below the headings of problems in a Markdown file."""
+    """Parse the tables below the headings of problems in a Markdown form."""
     texts: dict[BlankKey, str] = {}
     problem, header = 0, list[str]()
     for line in text.splitlines():
@@ -127,7 +127,7 @@ def _read_embedded_identifier(text: str) -> str:
 
 
 def _read_notebook(text: str) -> Answers:
-    """Read the cells ``answers_1 = {...}`` of a notebook as text."""
+    """Parse the cells ``answers_1 = {...}`` of a notebook without running them."""
     data = json.loads(text)
     sheet = str(data["metadata"].get("cgprimer", {}).get("sheet", ""))
     texts: dict[BlankKey, str] = {}
@@ -140,7 +140,7 @@ def _read_notebook(text: str) -> Answers:
 
 
 def _read_python(text: str) -> Answers:
-    """Read the assignments ``sheet = "..."`` and ``answers_1 = {...}`` of a Python file."""
+    """Parse the assignments ``sheet = "..."`` and ``answers_1 = {...}`` of a Python form."""
     try:
         tree = ast.parse(text[:_MAX_PROGRAM])
     except (SyntaxError, MemoryError) as error:
@@ -209,7 +209,7 @@ def read_answers(path: str | Path) -> Answers:
     except RecursionError:
         reason = "it is nested too deeply"
     except (TypeError, KeyError, AttributeError):
-        reason = "it does not have the structure of a form"
+        reason = "it does not have the structure of an answer form"
     raise DataError(f"cannot read answers from {path}: {reason}")
 
 

@@ -12,7 +12,7 @@ from cgprimer.course.checks.sheets.sheet_questions import build_worksheets
 
 
 def _list_blank_columns(worksheet: Worksheet) -> dict[str, list[str]]:
-    """Return the columns with blanks of each row, keyed by row, in the order of the table."""
+    """Return the names of the columns with blanks, keyed by row, in the order of the table."""
     columns = {
         str(row[0]): [cell.column for cell in row if isinstance(cell, Blank)]
         for row in worksheet.rows
@@ -38,7 +38,7 @@ def format_python_form(sheet: Sheet) -> str:
 
 
 def format_dictionary(number: int, worksheet: Worksheet) -> str:
-    """Format a dictionary with empty answers to a problem.
+    """Format the dictionary ``answers_N = {...}`` with an empty answer for each blank.
 
     Args:
         number: the number of the problem.

@@ -19,7 +19,7 @@ _EMPTY = ("", "-", "_", "?", "...", "…")
 
 
 def truncate_answer(text: str) -> str:
-    """Return an answer with limited length; a longer answer is invalid, whatever it begins with.
+    """Truncate a long answer to one character more than is allowed, so that it remains invalid.
 
     >>> len(truncate_answer("1" * 100_000))
     6001
@@ -83,7 +83,7 @@ def parse_array(text: str) -> Any:
     numbers: list[float] = []
 
     def replace_by_index(match: re.Match[str]) -> str:
-        """Append a number to the list, and return its index."""
+        """Parse a number, append it to the list, and return its index as a string."""
         numbers.append(parse_number(match[0]))
         return str(len(numbers) - 1)
 
@@ -96,7 +96,7 @@ def parse_array(text: str) -> Any:
 
 
 def parse_shape(text: str) -> str:
-    """Parse a shape, and return it as sheets write it.
+    """Parse a shape and return it in the notation of sheets, such as ``2x3``.
 
     >>> parse_shape("(2, 3)"), parse_shape("2 × 3"), parse_shape("scalar"), parse_shape("1x1")
     ('2x3', '2x3', 'number', '1x1')

@@ -79,7 +79,7 @@ def predict_wrong_answers(blank: Blank, values: Mapping[str, Any]) -> Iterator[t
 def _evaluate_partials_elsewhere(
     tree: Expression, values: Mapping[str, Any]
 ) -> Iterator[tuple[str, Any]]:
-    """Yield predictions with one partial evaluated at another value of the table."""
+    """Yield the mistake ``POINT`` with answers whose partial is evaluated at another value."""
     for name in sorted(n for n in names_in(tree) if not is_internal(n)):
         for other in [n for n in values if not is_internal(n) and n != name][:_MAX_POINTS]:
             try:
@@ -91,7 +91,7 @@ def _evaluate_partials_elsewhere(
 def _change_formula(
     tree: Expression, blank: Blank, is_derivative: bool
 ) -> Iterator[tuple[str, Expression]]:
-    """Yield each formula mistake with the changed formula of a blank.
+    """Yield the known mistakes in the formula of a blank, each with the changed formula.
 
     Args:
         tree: the formula.
@@ -119,7 +119,7 @@ def _change_formula(
 
 
 def _name_missing_term(blank: Blank) -> str:
-    """Return the mistake that keeps only some terms of a sum.
+    """Return the name of the mistake in which terms of a derivative are missing.
 
     A tangent is a sum over the operands of an operation, an adjoint a sum over the uses of a value.
     """
@@ -129,7 +129,7 @@ def _name_missing_term(blank: Blank) -> str:
 
 
 def _multiply_derivatives(tree: Expression, blank: Blank) -> Iterator[tuple[str, Expression]]:
-    """Yield ``f'*g'`` for the tangent of ``f*g``, and ``f'/g'`` for the tangent of ``f/g``."""
+    """Yield a mistake with ``f'*g'`` as the tangent of ``f*g``, or ``f'/g'`` as that of ``f/g``."""
     tangents = [Name(n) for n in names_in(tree) if parse_internal(n).kind == "dot"]
     if blank.operation in ("mul", "div") and _get_kind(blank) == "dot":
         pairs = {1: [(tangents * 2)[:2]], 2: [tangents, tangents[::-1]]}
@@ -140,7 +140,7 @@ def _multiply_derivatives(tree: Expression, blank: Blank) -> Iterator[tuple[str,
 def _change_term(
     term: Expression, blank: Blank, is_derivative: bool
 ) -> Iterator[tuple[str, Expression]]:
-    """Yield mistakes with the changed term of a sum."""
+    """Yield the known mistakes in one term of a formula, each with the changed term."""
     factors = _flatten(term, "mul")
     for k, factor in enumerate(
         factors if is_derivative else []

@@ -46,13 +46,13 @@ _NORM = "norm"  # in a rule, the norm of the values of `h` of all parameters
 
 
 def parse_rule(rule: str) -> tuple[tuple[str, Expression], ...]:
-    """Return the assigned names and the formulas of an update rule of worksheets."""
+    """Parse an update rule of worksheets into pairs of assigned name and formula."""
     return parse_statements(RULES[rule])
 
 
 @dataclass
 class _RuleNames:
-    """The names in the formulas of a rule, on the sheet and for each parameter.
+    """The current names of the variables of an update rule, as printed and for each parameter.
 
     Attributes:
         parameters: the parameters that the rule updates.
@@ -113,7 +113,7 @@ def build_optimizer_worksheet(graph: ExpressionGraph, settings: Values) -> Works
         rule_names.latest[variable] = new
     text = (
         *quote_definitions(graph),
-        f"Do one update of *{rule}* on `{of}` for the parameters {quote_names(names)}"
+        f"Compute one update of *{rule}* on `{of}` for the parameters {quote_names(names)}"
         f" at {quote_values(point, point, 0)}; {quote_values(hyperparameters, hyperparameters, 0)}."
         f" Compute the rule row by row, separately for each parameter `p`; `g` is the derivative of"
         f" `{of}` with respect to `p`, and a prime marks the updated value.",
@@ -124,7 +124,7 @@ def build_optimizer_worksheet(graph: ExpressionGraph, settings: Values) -> Works
 
 
 def _describe_state(state: Mapping[str, Mapping[str, float]]) -> list[str]:
-    """Return a sentence with the values of each state variable before the update."""
+    """Return one sentence per state variable with its values before the update."""
     sentences = []
     for variable, values in state.items():
         texts = [f"{format_number(value, 10)} for `{name}`" for name, value in values.items()]

@@ -41,12 +41,13 @@ _EXPLANATIONS = {
     s.PRODUCT: "the product rule has two terms: f'*g + f*g'",
     s.QUOTIENT: "the quotient rule has two terms: (f'*g - f*g')/g^2",
     s.TERM: "a term is missing: the tangent has one term for each operand that has a tangent",
-    s.NO_UPSTREAM: "this is only the local partial: multiply it by the upstream derivative",
-    s.NO_LOCAL: "this is only the upstream derivative: multiply it by the local partial",
+    s.NO_UPSTREAM: "this is only the local partial derivative: multiply it by the upstream"
+    " derivative",
+    s.NO_LOCAL: "this is only the upstream derivative: multiply it by the local partial derivative",
     s.NO_FACTOR: "a factor is missing",
-    s.POINT: "a partial was evaluated at another value of the table",
+    s.POINT: "a partial derivative was evaluated at another value of the table",
     s.EXPONENT: "the exponent of a power was not decreased by 1",
-    s.ADDED: "the partials along a path are multiplied, not added",
+    s.ADDED: "the partial derivatives along a path must be multiplied, not added",
     s.OPERATION: "another operation was used",
     s.TWICE: "wrong by a factor of 2",
     s.SWAPPED: "the numbers of two blanks are swapped",
@@ -86,7 +87,8 @@ def grade_problem(
         elif _is_correct(blank, answers[blank.name]):
             grade = _Grade(1.0, "right")
         else:
-            grade = _Grade(0.0, "wrong", "", f"this is not the correct {blank.form}")
+            this = "these are" if blank.form == "names" else "this is"
+            grade = _Grade(0.0, "wrong", "", f"{this} not the correct {blank.form}")
         fraction, verdict, mistake, message = grade
         name, group = f"{number} {blank.row} {blank.column}", f"problem {number}"
         yield Part(name, points, points * fraction, verdict, mistake, message, problem=group)
@@ -110,7 +112,7 @@ def _parse_answers(
             answers[blank.name] = _PARSERS[blank.form](text)
         except DataError as error:
             hint = f" ({error.hint})" if error.hint else ""
-            errors[blank.name] = f"not readable: {sanitize(error.message + hint)}"
+            errors[blank.name] = f"cannot read the answer: {sanitize(error.message + hint)}"
     return answers, errors
 
 
@@ -132,7 +134,7 @@ class _Grade(NamedTuple):
 
 
 class _Grading:
-    """The state of grading a problem, blank by blank.
+    """The grader of one problem, which continues with the student's own numbers.
 
     Attributes:
         worksheet: the worksheet of the problem.
@@ -157,9 +159,9 @@ class _Grading:
         }
 
     def compute_expected(self, blank: Blank) -> Any:
-        """Return the value that follows from the student's numbers, or the correct value.
+        """Compute and store the value of a blank that follows from the student's earlier answers.
 
-        The correct value is used if there is no formula, or if its value is not finite.
+        If the blank has no formula, or the formula is not finite, this is the correct value.
         """
         expected = blank.value if blank.tree is None else evaluate_formula(blank.tree, self.values)
         if isinstance(expected, float) and not isfinite(expected):
@@ -168,7 +170,7 @@ class _Grading:
         return expected
 
     def grade(self, blank: Blank, answer: Any) -> _Grade:
-        """Grade a number or an array; later blanks are graded with this answer."""
+        """Grade a number or an array, and store the answer for the grading of later blanks."""
         expected = self.compute_expected(blank)
         is_affected = blank.tree is not None and not self.wrong.isdisjoint(names_in(blank.tree))
         if is_affected and blank.column in self.uniform_columns:
@@ -236,10 +238,7 @@ class _Grading:
         return s.SIGN if is_opposite else ""
 
     def _is_swapped(self, blank: Blank, answer: Any) -> bool:
-        """Return whether another blank in the row or column has the correct value of this blank.
-
-        This blank must have the correct value of the other blank.
-        """
+        """Return whether a blank and another in its row or column have each other's values."""
         for other in self.worksheet.blanks:
             if other is blank or other.form != blank.form or other.name not in self.answers:
                 continue
@@ -273,7 +272,7 @@ class _Grading:
 
 
 def _has_shape(answer: Any, value: Any) -> bool:
-    """Return whether an answer has the shape of a value; a 1x1 matrix may be a number."""
+    """Return whether an answer has the shape of a value; a scalar may replace a 1x1 matrix."""
     shape, expected = getattr(answer, "shape", ()), getattr(value, "shape", ())
     return shape == expected or (shape == () and all(n == 1 for n in expected))
 
@@ -287,7 +286,7 @@ def _are_short_integers(one: float, other: float, digits: int) -> bool:
 
 
 def _is_rounded(answer: float, value: float) -> bool:
-    """Return whether an answer is a value rounded to few digits.
+    """Return whether an answer is the given value rounded to at most three digits.
 
     Integers are not rounded: 10 for 12 is wrong. An integer answer for another value needs three
     digits; with fewer digits it is more likely the result of another computation.

@@ -32,7 +32,7 @@ _MAX_BYTES = 50_000_000  # of a file that is read
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A problem of a sheet.
+    """A problem of an exercise sheet as plain data, without the answers.
 
     Attributes:
         kind: one of ``KINDS``.
@@ -45,9 +45,9 @@ class Problem:
     asked: Mapping[str, Any]
 
     def points_of_blanks(self, count: int) -> list[float]:
-        """Return the points of each blank: 1, unless ``asked`` has ``points``.
+        """Return the points for each blank: equal parts of ``points`` in ``asked``, or 1 each.
 
-        The points of the problem are divided equally, rounded to hundredths if possible.
+        The parts are rounded to hundredths if possible, and add up to the points of the problem.
 
         Args:
             count: the number of blanks.
@@ -72,7 +72,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A sheet of problems.
+    """An exercise sheet: problems with a title, for one student or for everybody.
 
     Attributes:
         problems: the problems, in order.
@@ -105,11 +105,11 @@ class Sheet:
 
 
 def parse_sheet(data: Any, where: str) -> Sheet:
-    """Convert plain data to a sheet.
+    """Convert the plain data of a sheet, such as parsed JSON, to a :class:`Sheet`.
 
     Args:
         data: the result of :meth:`Sheet.to_dict`.
-        where: a name of the source, for messages.
+        where: the name of the source, for messages.
 
     Raises:
         DataError: the data are not a sheet, or were changed.
@@ -174,7 +174,7 @@ def read_text_file(path: str | Path) -> str:
     """
     try:
         if Path(path).stat().st_size > _MAX_BYTES:
-            raise DataError(f"{path} is too large for a sheet or for answers")
+            raise DataError(f"{path} must have at most {_MAX_BYTES:,} bytes")
         return Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from None
@@ -183,7 +183,7 @@ def read_text_file(path: str | Path) -> str:
 
 
 def parse_csv(text: str) -> list[list[str]]:
-    """Parse a table with the most frequent delimiter of its first line: comma, semicolon or tab."""
+    """Parse CSV; the delimiter is the comma, semicolon or tab most frequent in the first line."""
     delimiter = max(",;\t", key=text.partition("\n")[0].count)
     return list(csv.reader(io.StringIO(text), delimiter=delimiter))
 
@@ -226,7 +226,7 @@ class Blank:
 
 
 class DisplayFormula(str):
-    """A formula for readers, which cannot be parsed."""
+    """A formula as a string that is only displayed, never parsed."""
 
     __slots__ = ()
 

@@ -44,7 +44,7 @@ def _format_shape(value: Any) -> str:
 
 
 def _build_matrix_worksheet(graph: ExpressionGraph, settings: Values) -> Worksheet:
-    """Build the worksheet of the shapes and values of a forward and a backward pass."""
+    """Build the worksheet about the shapes and values of a forward and a backward pass."""
     steps = trace(graph, of=settings.get("of"), method="reverse")
     definitions = graph.definitions if settings.get("level") == "variables" else {}
     known_values = {row.name: row.value for row in steps.rows if row.tree is None}
@@ -88,7 +88,7 @@ def _build_matrix_worksheet(graph: ExpressionGraph, settings: Values) -> Workshe
 
 
 def _build_picture_worksheet(graph: ExpressionGraph, settings: Values) -> Worksheet:
-    """Build the worksheet of questions about a picture of a graph."""
+    """Build the worksheet with questions about a picture of the graph."""
     values = evaluate_variables(graph)
     known_values, blanks = dict(values), list[Blank]()
     for number, (what, *about) in enumerate(settings["questions"], start=1):
@@ -138,12 +138,12 @@ def _build_picture_worksheet(graph: ExpressionGraph, settings: Values) -> Worksh
 
 
 def _list_row_names(name: str, mark: str | None) -> tuple[str, ...]:
-    """Return the names of a table row: the value and, with a mark, the tangent or adjoint."""
+    """Return the name of a row's value and, if the mark is ``dot`` or ``bar``, its derivative."""
     return (name, internal_name(mark, name)) if mark else (name,)
 
 
 def _build_mistake_worksheet(graph: ExpressionGraph, settings: Values) -> Worksheet:
-    """Build the worksheet of a table that contains one planted mistake and its consequences."""
+    """Build the worksheet about a table with one planted mistake and its consequences."""
     kind, digits = settings["table"], settings["digits"]
     rows, blanks = build_trace_table(graph, settings, kind)
     shown = dict(zip((b.name for b in blanks), map(float, settings["shown"]), strict=True))
@@ -199,7 +199,7 @@ def _find_mistake(blanks: Sequence[Blank], values: Values, digits: int) -> tuple
         correct = evaluate_formula(blank.tree, values)
         if not is_same_number(correct, values[blank.name], digits):
             return blank, correct
-    raise ValueError("no row is wrong")
+    raise ValueError("the table must contain a mistake")
 
 
 def is_same_number(one: float, other: float, digits: int) -> bool:

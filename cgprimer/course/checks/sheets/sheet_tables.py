@@ -37,7 +37,7 @@ def evaluate_formula(formula: Expression, values: Values) -> Any:
     """
 
     def read_leaf(node: Name | Number) -> Any:
-        """Return the value of a name, or a number."""
+        """Return the value of a name, or the value of a constant."""
         return values[node.name] if isinstance(node, Name) else node.value
 
     def apply(name: str, operands: list[Any]) -> Any:
@@ -76,7 +76,7 @@ Formulas = dict[tuple[str, str], Expression]  #: keyed by edge, (tail, head)
 
 @dataclass(frozen=True)
 class EdgeFormulas:
-    """Formulas of the partials on a graph's edges, and of the contributions in a sweep.
+    """The formula of the partial derivative on each edge of a graph, and the order of a sweep.
 
     Attributes:
         tape: the tape of partials, adjoints and tangents.
@@ -97,7 +97,7 @@ class EdgeFormulas:
         wrt: str | None = None,
         operations: bool = False,
     ) -> EdgeFormulas:
-        """Derive the partials of a graph, and sweep backward from ``of`` or forward from ``wrt``.
+        """Derive the partial on each edge, and sweep backward from ``of`` or forward from ``wrt``.
 
         Args:
             graph: the graph.
@@ -133,7 +133,7 @@ class EdgeFormulas:
 
 
 def _build_formulas(tape: Tape, names: Mapping[int, str]) -> list[Expression]:
-    """Return each value of a tape as a formula in the names of the named values."""
+    """Return a formula for each value of a tape, in terms of the named values."""
     formulas: list[Expression] = []
     for index, leaf in enumerate(tape.leaves):
         is_constant = leaf.kind == "constant"
@@ -150,7 +150,7 @@ def _build_formulas(tape: Tape, names: Mapping[int, str]) -> list[Expression]:
 def build_derivative_formulas(
     names: Sequence[str], graph: ExpressionGraph, kind: str, seed: str, level: str
 ) -> dict[str, Expression]:
-    """Return the formula of each tangent or adjoint, in the order in which they are computed.
+    """Return the formula of each tangent or adjoint, in the order of the computation.
 
     An adjoint is the sum of the contributions of all edges that leave a vertex, a tangent the sum
     of the contributions of all edges that lead to a vertex.
@@ -184,7 +184,7 @@ def solve_blank(
     values: dict[str, Any],
     operation: str = "",
 ) -> Blank:
-    """Return a blank whose value a formula computes, and add the value to ``values``.
+    """Evaluate a formula, add its value to ``values``, and return a blank for the value.
 
     Args:
         row: the first cell of the row.
@@ -201,7 +201,7 @@ def solve_blank(
 def build_trace_table(
     graph: ExpressionGraph, settings: Values, kind: str
 ) -> tuple[list[TraceRow], list[Blank]]:
-    """Return the rows of a trace and its blanks: values, then tangents or adjoints."""
+    """Return the rows of a trace and its blanks: first values, then tangents or adjoints."""
     of, level = settings.get("of"), settings.get("level", "operations")
     rows = list(trace(graph, of=of, method="reverse", level=level).rows)
     blanks = [Blank(r.name, "value", r.name, r.value, r.tree) for r in rows if r.tree]
@@ -209,7 +209,7 @@ def build_trace_table(
         seed = settings["wrt"] if kind == "tangent" else rows[-1].name
         mark = "dot" if kind == "tangent" else "bar"
         if seed not in [row.name for row in rows]:
-            raise ValueError(f"no row {seed!r}")
+            raise ValueError(f"unknown row {seed!r}")
         names = [row.name for row in rows]
         trees = build_derivative_formulas(names, graph, kind, seed, level)
         values = {row.name: row.value for row in rows}
@@ -239,7 +239,7 @@ _INSTRUCTIONS = {
 
 
 def _build_trace_worksheet(kind: str, graph: ExpressionGraph, settings: Values) -> Worksheet:
-    """Build the worksheet of a trace, with tangents or adjoints if the kind asks for them."""
+    """Build the worksheet of an evaluation trace; ``kind`` may add tangents or adjoints."""
     rows, blanks = build_trace_table(graph, settings, kind)
     known_values = {r.name: r.value for r in rows if r.tree is None or settings.get("values_given")}
     blanks = [blank for blank in blanks if blank.name not in known_values]
@@ -269,7 +269,7 @@ def list_paths(graph: ExpressionGraph, of: str, wrt: str) -> tuple[tuple[str, ..
 def build_path_formulas(
     graph: ExpressionGraph, of: str, wrt: str
 ) -> tuple[dict[tuple[str, ...], Expression], Formulas]:
-    """Return the product along each path, in names ``edge.TAIL.HEAD``, and all partials."""
+    """Return a formula for the product of partials along each path, and all partials."""
     partials = EdgeFormulas.derive(graph).partials
     return {
         path: multiply_all(Name(internal_name("edge", a, b)) for a, b in pairwise(path))
@@ -278,17 +278,17 @@ def build_path_formulas(
 
 
 def evaluate_variables(graph: ExpressionGraph) -> dict[str, Any]:
-    """Return the value of each name at the declared point."""
+    """Return the values of all inputs, parameters and variables at the declared point."""
     return graph.point(None) | graph.evaluate()
 
 
 def quote_names(names: Iterable[str]) -> str:
-    """Return names between backquotes, separated by commas."""
+    """Return the names in backquotes, separated by commas."""
     return ", ".join(f"`{name}`" for name in names)
 
 
 def quote_values(values: Values, names: Iterable[str], digits: int) -> str:
-    """Return values such as ``xa = 2``, each between backquotes, separated by commas."""
+    """Return values such as ``xa = 2``, each in backquotes, separated by commas."""
     return quote_names(f"{name} = {format_number(values[name], digits or 10)}" for name in names)
 
 
@@ -296,7 +296,7 @@ def build_list_worksheet(
     title: str, text: Sequence[str], heading: str, blanks: Sequence[Blank], known_values: Values,
     digits: int, **more: Any,
 ) -> Worksheet:  # fmt: skip
-    """Build a worksheet of two columns: the quantity and its blank."""
+    """Build a worksheet with two columns: the quantity and its blank."""
     header, rows = (heading, blanks[0].column), [(blank.row, blank) for blank in blanks]
     return Worksheet(title, text, header, rows, blanks, known_values, digits, **more)
 
@@ -357,7 +357,7 @@ def _build_gradient_worksheet(graph: ExpressionGraph, settings: Values) -> Works
 
 
 def quote_definitions(graph: ExpressionGraph) -> tuple[str, ...]:
-    """Return the definitions of a graph, each between backquotes."""
+    """Return the definitions of a graph, each in backquotes."""
     return tuple(f"`{name} = {graph.expression(name)}`" for name in graph.definitions)
 
 

@@ -52,7 +52,7 @@ EXPLANATIONS = {
     " them",
     "child before parent": "a value passes its gradient on before all contributions to it have"
     " arrived: process the values in reverse topological order",
-    "sent on again and again": "a value passes its whole gradient on whenever a contribution"
+    "gradient passed on too often": "a value passes its whole gradient on whenever a contribution"
     " arrives, so some contributions are counted several times",
     "values processed twice": "a value that is used several times is processed several times in the"
     " backward pass, and passes its gradient on each time",
@@ -86,7 +86,7 @@ class StudentTape:
 
     @cached_property
     def operands(self) -> list[list[int]]:
-        """The operands of each node, as nodes."""
+        """The operands of each node, as node numbers."""
         node_of = {index: node for node, index in enumerate(self.indices)}
         return [[node_of[edge.tail] for edge in edges] for edges in self.edges]
 
@@ -108,14 +108,14 @@ class StudentTape:
         return order
 
     def run(self, rules: ReverseRules) -> list[float]:
-        """Return the gradient of each node after a backward pass under given rules."""
+        """Return the gradient of each node after a backward pass under the given rules."""
         rules = replace(rules, starts_at_zero=True)
         adjoints = run_reverse_pass(self.tape, EAGER, self.values, rules)
         return [adjoints[index] for index in self.indices]
 
 
 def build_student_tape(nodes: Sequence[Node]) -> StudentTape | None:
-    """Return a student's graph as a tape.
+    """Convert a student's graph to a tape.
 
     Returns None if the graph cannot be read: it is too large, it has an unknown operation, or data
     that are not finite.
@@ -140,7 +140,7 @@ def build_student_tape(nodes: Sequence[Node]) -> StudentTape | None:
 
 
 class Explanations(NamedTuple):
-    """The mistakes that do, and those that do not, predict a student's gradients.
+    """The mistakes that explain a student's gradients, and the mistakes that do not.
 
     Attributes:
         matching: the explanation of each mistake that predicts the gradients, keyed by mistake; the
@@ -194,7 +194,7 @@ def explain_gradients(
 
 @dataclass(frozen=True)
 class _Candidates:
-    """The mistakes that may explain gradients, in the order of the ladder.
+    """All mistakes that may explain a student's gradients, in the order of the stages.
 
     Attributes:
         nodes: the student's graph.
@@ -225,7 +225,7 @@ class _Candidates:
 
     @cached_property
     def _correct_visits(self) -> list[list[Edge]]:
-        """The edges in each correct order, with the operands of a node in either order."""
+        """The edges in each correct order of nodes, with the operands of a node in either order."""
         return _remove_repetitions(
             self.tape.visit(order, reverse_operands=reverse)
             for order in self._correct_orders
@@ -246,11 +246,11 @@ class _Candidates:
     def _propose_mistake(
         self, mistake: str, rules: ReverseRules, explanation: str = ""
     ) -> _Candidate:
-        """Return a candidate with the explanation of its mistake."""
+        """Create a candidate; the explanation is that in ``EXPLANATIONS`` unless given."""
         return _Candidate(mistake, explanation or EXPLANATIONS[mistake], rules)
 
     def _propose_order_mistakes(self) -> Iterator[_Candidate]:
-        """Yield candidates with a student's topological order that is wrong."""
+        """Yield candidates that visit nodes in the student's topological order, if it is wrong."""
         fault = find_order_mistake(self.nodes, self.order) if self.order else None
         if fault:
             mistake, explanation = fault
@@ -260,7 +260,7 @@ class _Candidates:
                 yield self._propose_mistake(mistake, rules, explanation)
 
     def _propose_rule_mistakes(self) -> Iterator[_Candidate]:
-        """Yield candidates with one changed rule in all operations, and for two changed rules."""
+        """Yield candidates with one or two wrong rules in all operations."""
         for order in self._correct_orders:
             rules: ReverseRules = OmitUpstream(order=self.tape.visit(order))
             yield self._propose_mistake("upstream gradient left out", rules)
@@ -270,7 +270,7 @@ class _Candidates:
             yield self._propose_mistake("child before parent", ReverseRules(order=visits))
         for reverse in (False, True):
             rules = ReverseRules(order=self.tape.follow_paths(reverse_operands=reverse))
-            yield self._propose_mistake("sent on again and again", rules)
+            yield self._propose_mistake("gradient passed on too often", rules)
         for reverse in (False, True):
             operands = [one[::-1] if reverse else one for one in self.tape.operands]
             order = list_nodes_per_path(operands)[::-1]
@@ -282,7 +282,7 @@ class _Candidates:
             )
 
     def _propose_operation_mistakes(self) -> Iterator[_Candidate]:
-        """Yield candidates with one changed rule in a single operation."""
+        """Yield candidates with one wrong rule in a single kind of operation."""
         for place, nodes in _group_by_operation(self.nodes).items():
             heads = frozenset(self.tape.indices[node] for node in nodes)
             for mistake, rule in (
@@ -295,12 +295,12 @@ class _Candidates:
 
 
 def _remove_repetitions(orders: Iterable[list[Edge]]) -> list[list[Edge]]:
-    """Return the distinct orders of edges, without repetitions."""
+    """Return the distinct orders of edges."""
     return list({tuple(order): order for order in orders}.values())
 
 
 def _group_by_operation(nodes: Sequence[Node]) -> dict[str, frozenset[int]]:
-    """Return the nodes of each operation, and of all operations with one operand."""
+    """Group nodes by operation, with one more group for all operations on one operand."""
     groups: dict[str, set[int]] = {}
     for k, node in enumerate(nodes):
         if node["parents"]:

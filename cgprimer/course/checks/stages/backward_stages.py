@@ -61,7 +61,7 @@ def _judge_single_operations(answers: Sequence[Any]) -> Finding:
         return create_finding(accept())
     if not any(_are_finite(a["grads"]) for _, a in incorrect):
         message = "after a backward pass, grad must be a finite number"
-        return create_finding(reject("gradient is no number", message))
+        return create_finding(reject("gradient is not a number", message))
     explanations = [_explain_gradients(*pair).matching for pair in incorrect]
     for matching in explanations:
         matching.pop("another graph", "")  # the operation that causes it is reported instead
@@ -95,7 +95,7 @@ def _name_operation(case: Case) -> str:
 
 
 def _is_composed(answer: Any) -> bool:
-    """Return whether an operation is composed of simpler ones, such as a - b = a + (-b)."""
+    """Return whether a student computes an operation by several, such as a - b as a + (-b)."""
     return sum(bool(node["parents"]) for node in answer["nodes"]) > 1
 
 
@@ -120,7 +120,7 @@ def _explain_partials(case: Case, grads: Sequence[Any]) -> str:
             is_number = isinstance(grad, float)
             operand = f" ({'first' if position == 0 else 'second'} operand)"
             return reason + operand if len(grads) > 1 and is_number else reason
-    return "wrong"
+    return "the derivative is wrong"
 
 
 def _explain_partial(case: Case, position: int, grad: Any) -> str:
@@ -134,7 +134,7 @@ def _explain_partial(case: Case, position: int, grad: Any) -> str:
     if not isinstance(grad, float):
         return f"grad must be a number, got {grad}"
     if grad == 0:
-        return "no gradient arrives"
+        return "the gradient of the operand is 0"
     if is_close(grad, -case.gradient[position]):
         return "wrong sign"
     constants = [leaf.value for leaf in case.tape.leaves if leaf.kind == "constant"]
@@ -144,10 +144,10 @@ def _explain_partial(case: Case, position: int, grad: Any) -> str:
         if operand == position and is_close(grad, float(graph.evaluate(at)["xw"])):
             return explanation
     if is_close(grad, case.values[-1]):
-        return "the value instead of the derivative"
+        return "this is the value instead of the derivative"
     if grad == 1:
         return "the local derivative is missing"
-    return "wrong"
+    return "the derivative is wrong"
 
 
 def _build_gradient_task(
@@ -186,7 +186,7 @@ def _build_gradient_task(
         mistake, message = next(iter(causes.items()), ("", "the gradient is wrong"))
         grads = zip(case.names, answer["grads"], case.gradient, strict=True)
         names = join_names([n for n, grad, correct in grads if not is_close(grad, correct)])
-        where = f"{case}: wrong with respect to {names}"
+        where = f"{case}: wrong derivative with respect to {names}"
         return create_finding(reject(mistake, message, where), causes)
 
     calls, further_calls = (
@@ -197,7 +197,7 @@ def _build_gradient_task(
 
 
 def _explain_gradients(case: Case, answer: Any) -> Explanations:
-    """Return the mistakes that explain the gradients of a case."""
+    """Return the mistakes that explain a student's gradients of one expression."""
     at, grads = answer["at"], answer["grads"]
     if not _are_finite(grads):
         return Explanations({})
@@ -256,7 +256,7 @@ def _judge_zeroed(case: Case, answer: Any) -> Part:
     """Judge the gradients and data of leaves after zeroing."""
     zeroed = answer["zeroed"]
     if any(isinstance(value, str) for value in zeroed):
-        return reject("gradient is no number", "grad must be 0.0 after zeroing")
+        return reject("gradient is not a number", "grad must be 0.0 after zeroing")
     if not is_close(zeroed, [0.0, 0.0]):
         which = "some" if 0 in zeroed else "the"
         return reject("gradients not zeroed", f"{which} gradients are not 0 after zeroing")
@@ -271,13 +271,13 @@ def _are_finite(values: Sequence[Any]) -> bool:
 
 
 def _judge_second_pass(case: Case, answer: Any) -> Finding:
-    """Judge the gradients of a pass after zeroing, compared with those of a first pass."""
+    """Judge the gradients of a second backward pass, after zeroing the gradients of the first."""
     if is_close(answer["second"], case.gradient):
         return create_finding(accept())
     first = answer["first"]["grads"]
     if not (_are_finite(first) and _are_finite(answer["second"])):
         message = "after a backward pass, grad must be a finite number"
-        return create_finding(reject("gradient is no number", message))
+        return create_finding(reject("gradient is not a number", message))
     if is_close(answer["second"], _double_gradient(first)) and any(first):
         message = "the gradient of the second pass includes that of the first pass"
         return create_finding(reject("gradients not zeroed", message))
@@ -306,13 +306,13 @@ def _judge_without_zeroing(case: Case, answer: Any) -> Part:
     if not any(
         is_close(answer["again"], expected) for expected in (_double_gradient(first), first)
     ):
-        message = "a second backward on the same graph reuses gradients of inner values"
+        message = "a second backward pass over the same graph reuses gradients of inner values"
         return accept_with_note("inner gradients kept", message)
     return accept()
 
 
 def _double_gradient(gradient: Sequence[float]) -> list[float]:
-    """Return twice a gradient."""
+    """Return a gradient multiplied by 2."""
     return [2 * value for value in gradient]
 
 

@@ -25,13 +25,13 @@ Shift = Sequence[float]  #: the displacement of each input
 
 
 def _evaluate_case(case: Case, shift: Shift) -> float:
-    """Evaluate a case with shifted inputs."""
+    """Evaluate the function of a case at shifted inputs."""
     point = {n: case.at[n] + by for n, by in zip(case.names, shift, strict=True)}
     return float(values_of(case.tape, point)[-1])
 
 
 def _compute_quotients(values: Sequence[float], h: float) -> dict[str, float]:
-    """Return correct and wrong difference quotients of three values of a function."""
+    """Return correct and wrong difference quotients of three function values, keyed by kind."""
     low, middle, high = values
     return {
         "central": (high - low) / (2 * h),
@@ -52,7 +52,7 @@ _MESSAGES = {
     "sign": "the two values are subtracted in the wrong order",
     "h ignored": "the argument h is not used",
     "all inputs moved at once": "only one input may be shifted at a time",
-    "input not put back": "an input is still shifted when the next one is shifted",
+    "input not put back": "an input is still shifted when the next input is shifted",
     "wrong length": "the gradient must have one number per input",
     "": "this is neither a forward nor a central difference with the given h",
 }
@@ -67,7 +67,7 @@ def _report_kind(kind: str) -> Part:
 
 
 def _judge_quotients(answers: Sequence[Any]) -> Part:
-    """Judge difference quotients with given steps."""
+    """Judge a student's difference quotients with given steps."""
     values = [answer["value"] for answer in answers]
 
     def match_kinds(rounding: float, step: float = 0.0) -> list[str]:
@@ -93,7 +93,7 @@ def _judge_quotients(answers: Sequence[Any]) -> Part:
 
 
 def _judge_numerical_gradient(case: Case, answer: Any) -> Part:
-    """Judge a gradient by differences of a function of three inputs."""
+    """Judge a student's numerical gradient of a function of three inputs."""
     zero, all_shifted = (0.0,) * 3, (_H,) * 3
     units = [tuple(_H * (j == k) for j in range(3)) for k in range(3)]
     accumulated = [tuple(_H * (j < k) for j in range(3)) for k in range(4)]  # not put back
@@ -126,7 +126,7 @@ def _judge_numerical_gradient(case: Case, answer: Any) -> Part:
 
 
 def _judge_unchanged_inputs(case: Case, answer: Any) -> Part:
-    """Judge whether the list of inputs is unchanged."""
+    """Judge whether the numerical gradient leaves the list of inputs unchanged."""
     if answer["point"] == [case.at[n] for n in case.names]:
         return accept()
     return reject("point changed", "the list of inputs contains other numbers after the call")
@@ -148,11 +148,11 @@ _TANH = Case("y = tanh(x)*x", {"x": 0.75})
 _HIGHER_DERIVATIVES = {_CUBIC.text: [6.0, 0.0]}  # from the third order on
 _MATRIX = Case("y = 6*(x1 + x2^2*x3) + x1*x3", {"x1": 1.0, "x2": 2.0, "x3": 3.0})
 _NOT_ZEROED = "gradients must be zeroed before each pass"
-_NO_GRAPH = "the gradient is a number without a graph; compute it as a value"
+_NO_GRAPH = "the gradient is a plain number without a graph; compute it with values"
 
 
 def _judge_derivatives(case: Case, answer: Any) -> Part:
-    """Judge the derivatives of all orders of a function of one input."""
+    """Judge a student's derivatives, first and higher, of a function of one input."""
     second = float(hessian(case.graph, dict(case.at), wrt="x")["x"]["x"])
     expected = [*case.gradient, second, *_HIGHER_DERIVATIVES.get(case.text, [])]
     numbers = answer["value"]
@@ -168,9 +168,9 @@ def _judge_derivatives(case: Case, answer: Any) -> Part:
         message = f"each derivative includes the lower orders: {_NOT_ZEROED}"
         return reject("gradients not zeroed", message)
     if is_close(numbers, [value / factorial(k + 1) for k, value in enumerate(expected)]):
-        return reject("Taylor coefficients", "the k-th derivative is k! times the coefficient")
+        return reject("Taylor coefficients", "the k-th derivative is k! times the k-th coefficient")
     if is_close(numbers, [expected[0]] * len(expected)):
-        return reject("first derivative again", "every order is equal to the first derivative")
+        return reject("first derivative again", "all derivatives are equal to the first one")
     if is_close(numbers[0], expected[0]) and all(value == 0 for value in numbers[1:]):
         return reject("second derivative lost", _NO_GRAPH)
     if is_close(numbers, expected, 1e-2):
@@ -181,7 +181,7 @@ def _judge_derivatives(case: Case, answer: Any) -> Part:
 
 
 def _judge_hessian(case: Case, answer: Any) -> Part:
-    """Judge the matrix of second derivatives of a function of three inputs."""
+    """Judge a student's Hessian of a function of three inputs."""
     rows = hessian(case.graph, dict(case.at), wrt=case.names)
     expected = [[float(rows[a][b]) for b in case.names] for a in case.names]
     matrix = answer["value"]
@@ -209,7 +209,7 @@ def _judge_hessian(case: Case, answer: Any) -> Part:
 def _explain_unzeroed_hessian(
     case: Case, matrix: Sequence[Sequence[float]], expected: Sequence[Sequence[float]]
 ) -> str:
-    """Return the explanation of a Hessian computed without zeroing; empty if it does not match."""
+    """Return an explanation if gradients were not zeroed between the rows; else an empty string."""
 
     def add_gradient(rows: Sequence[Sequence[float]]) -> list[list[float]]:
         """Add the gradient to each row."""

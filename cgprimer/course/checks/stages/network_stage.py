@@ -83,12 +83,12 @@ _WRONG_FUNCTIONS = {
     "no activation": ("", ""),
     "no activation at the output": ("sigmoid", ""),
     "tanh instead of sigmoid": ("tanh", "tanh"),
-    "no activation inside": ("", "sigmoid"),
+    "no activation in inner neurons": ("", "sigmoid"),
 }
 
 
 def write_network(weights: Sequence[Any], function: str = "sigmoid", last: str = "sigmoid") -> str:
-    """Write a network with biases as statements of the language.
+    """Write a network with biases as statements in cgprimer's language.
 
     Args:
         weights: for each layer the weights of each neuron.
@@ -108,7 +108,7 @@ def write_network(weights: Sequence[Any], function: str = "sigmoid", last: str =
 
 
 def _name_values(network: _Network, inputs: Sequence[float]) -> dict[str, float]:
-    """Return the values of inputs, weights and biases, keyed by name in the statements."""
+    """Return the values of inputs, weights and biases, keyed by name in :func:`write_network`."""
     values = {f"x0_{k}": value for k, value in enumerate(inputs, 1)}
     for layer, (rows, offsets) in enumerate(zip(network.weights, network.biases, strict=True), 1):
         for unit, (row, offset) in enumerate(zip(rows, offsets, strict=True), 1):
@@ -188,7 +188,7 @@ def _judge_training(answers: Sequence[Any]) -> Part:
     *trained, several, network = answers
 
     def matches(training: _WrongTraining) -> bool:
-        """Return whether a training leads to the outputs of the submission."""
+        """Return whether a way of training predicts the outputs of the submission."""
         for (w, b), answer in zip(_NEURONS, trained, strict=True):
             text = f"y = sigmoid(w*x + c); l = {training.loss}"
             case = Case(text, {"w": w, "c": b, "x": 1.0})
@@ -202,7 +202,7 @@ def _judge_training(answers: Sequence[Any]) -> Part:
         return judge_epochs(several)
     expected = None if isinstance(network, Failure) else _compute_gradient(network["parameters"])
     if expected and not is_close(network["grads"], expected):
-        return reject("", "training uses wrong gradients")
+        return reject("", "the training uses wrong gradients")
     for mistake, training in _WRONG_TRAININGS.items():
         if matches(training):
             return reject(mistake, training.message)

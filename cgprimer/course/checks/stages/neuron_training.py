@@ -26,7 +26,7 @@ Losses = list[list[float]]  #: for each epoch the loss of each sample
 
 @dataclass(frozen=True)
 class NeuronTraining:
-    """A way to train a neuron on several samples.
+    """A way to train one neuron on several samples, correct by default.
 
     Attributes:
         samples: the indices of the samples that are used.
@@ -90,7 +90,7 @@ _WRONG_TRAININGS = {
     ),
     "gradients not zeroed": (
         (NeuronTraining(zeroes=False),),
-        "gradients must be zeroed before each sample; those of earlier samples are still included",
+        "gradients must be zeroed before each sample; here they include those of earlier samples",
     ),
     "only the first sample": (
         (NeuronTraining((0,)),), f"{_UPDATE_PER_SAMPLE}; here only the first sample is used",
@@ -130,14 +130,14 @@ def judge_epochs(answer: Any) -> Part:
     if len(losses) != N_EPOCHS:
         return reject("losses missing", "train must return the loss of each epoch")
     if any(isinstance(loss, str) for loss in losses):
-        return reject("losses are no numbers", "a loss must be a number: return its data")
+        return reject("losses are not numbers", "a loss must be a number: return its data")
     if any(_is_proportional(losses, [sum(row) for row in rows]) for rows in (before, after)):
         return accept()
     return reject(*_explain_losses(losses, before, after))
 
 
 def _is_proportional(numbers: Sequence[float], expected: Sequence[float]) -> bool:
-    """Return whether values equal the expected values up to a positive factor."""
+    """Return whether numbers are the expected values times one positive factor."""
     factor = numbers[0] / expected[0]
     scaled = [factor * value for value in expected]
     return factor > 0 and is_close(list(numbers), scaled, _TOLERANCE)

@@ -18,7 +18,7 @@ from cgprimer.training.optimizers import OPTIMIZER_TABLE
 from cgprimer.training.schedules import SCHEDULES
 
 _DESCENT = OPTIMIZER_TABLE["sgd"].formula
-WRONG_DIRECTION = "the parameters move along the gradient; the loss grows"
+WRONG_DIRECTION = "the parameters move in the direction of the gradient; the loss grows"
 _BOWL = Case("y = (p - 3)^2 + p*q + q^2", {"p": 0.5, "q": -1.0})
 _SLOPE = Case("y = p", {"p": 1.0})
 _RATE, _UPDATES, _DECAY = 0.1, 5, 0.9
@@ -41,7 +41,7 @@ _WRONG_RULES = {
 _WRONG_RATES = {
     "sign": ("-rate*gamma^t", WRONG_DIRECTION),
     "decay one step early": (
-        "rate*gamma^(t + 1)", "the first update must use the whole learning rate",
+        "rate*gamma^(t + 1)", "the first update must use the full learning rate",
     ),
     "decay ignored": ("rate", "the learning rate does not decay"),
     "decay multiplied by the step": (
@@ -87,7 +87,7 @@ def descend(
 def _simulate_updates(
     case: Case, gradients: Sequence[Sequence[float]], rule: str, fixed: str = ""
 ) -> list[list[float]]:
-    """Return the parameters after each update of a rule along the gradients of a submission.
+    """Apply an update rule to the gradients of a submission; return all updated parameters.
 
     Earlier stages judge whether these gradients are correct.
     """
@@ -101,12 +101,12 @@ def _simulate_updates(
 
 
 def _check_usable(answer: Any) -> Part | None:
-    """Return a verdict if the gradients or parameters of a submission cannot be judged."""
+    """Return a verdict if gradients or parameters cannot be judged, else None."""
     if not _are_finite(answer["grads"][0]):
         return reject("", "backward leaves a gradient that is not a finite number")
     if any(isinstance(value, str) for row in answer["rows"] for value in row):
         message = "data is not a number after an update: compute with data, not with values"
-        return reject("data is no number", message)
+        return reject("data is not a number", message)
     if not all(map(_are_finite, (*answer["rows"], *answer["grads"]))):
         return reject("", "data or grad is not finite after an update")
     if not any(map(any, answer["grads"])):
@@ -123,7 +123,7 @@ def _judge_updates(case: Case, answer: Any) -> Part:
     """Return the verdict on updates with a constant learning rate."""
 
     def matches(rule: str = _DESCENT, fixed: str = "") -> bool:
-        """Return whether a rule has the parameters of the submission."""
+        """Return whether an update rule predicts the parameters of the submission."""
         return is_close(answer["rows"], _simulate_updates(case, answer["grads"], rule, fixed))
 
     unusable = _check_usable(answer)
@@ -143,7 +143,7 @@ def _judge_decaying_rate(case: Case, answer: Any) -> Part:
     """Return the verdict on updates with a learning rate that decays exponentially."""
 
     def matches(formula: str) -> bool:
-        """Return whether a formula for the learning rate has the parameters of the submission."""
+        """Return whether a learning rate formula predicts the parameters of the submission."""
         rule = f"k = t; t = k - 1; r = {formula}; t = k; p = p - r*g"
         return is_close(answer["rows"], _simulate_updates(case, answer["grads"], rule))
 

@@ -22,7 +22,7 @@ from cgprimer.tapes import tape as tape_of
 
 TOLERANCE = 1e-9  # relative: more than a different order of additions changes
 Verdict = Part | Finding
-UNREADABLE = "the submission returned something that is not an answer to this question"
+UNREADABLE = "the submission returned a value that is not an answer to this question"
 _UNEXPECTED = (
     CgprimerError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError,
     ValueError,
@@ -30,7 +30,7 @@ _UNEXPECTED = (
 
 
 class DriverCall(NamedTuple):
-    """A call of the driver, which runs the submission.
+    """A call to a function of the driver, which runs the submission.
 
     Attributes:
         function: the name of the driver's function.
@@ -63,7 +63,7 @@ class Task:
     further_calls: tuple[DriverCall, ...] = ()
 
     def assess(self, answers: Sequence[Any]) -> Finding:
-        """Return the verdict on answers, with name and points.
+        """Return the verdict on the answers to the driver calls, with the task's name and points.
 
         The submission determines the answers: an answer with an unexpected form is wrong, not an
         error.
@@ -84,7 +84,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage of the ladder.
+    """A stage of the engine ladder: a topic with its tasks and required names.
 
     Attributes:
         number: the number, from 1 to 10.
@@ -115,7 +115,7 @@ class Stage:
         return {task.name: task.points for task in self.tasks}
 
     def assess(self, answers: Sequence[Any], *, reported: bool = True) -> list[Finding]:
-        """Return the verdict on each part.
+        """Return the verdict on each part of the stage.
 
         Args:
             answers: the answers to :attr:`calls`.
@@ -131,7 +131,7 @@ class Stage:
         return findings
 
     def judge(self, answers: Sequence[Any]) -> list[Part]:
-        """Return the parts of this stage, judged without the other stages."""
+        """Return the parts of this stage, judged independently of other stages."""
         return attribute_to_causes(self.assess(answers))
 
 
@@ -154,7 +154,7 @@ class Case:
 
     @cached_property
     def tape(self) -> Tape:
-        """The operations of the expression."""
+        """The tape of the expression."""
         return tape_of(self.graph)
 
     @property
@@ -185,7 +185,7 @@ class Case:
         return [float(derivatives[name]) for name in self.names]
 
     def call(self, function: str, *arguments: Any) -> DriverCall:
-        """Return a call of a driver function with the program of this case."""
+        """Create a driver call with the program of this case as the first argument."""
         return DriverCall(function, (self.program, *arguments), self.text)
 
     def __str__(self) -> str:
@@ -211,7 +211,7 @@ def build_task(
 ) -> Task:  # fmt: skip
     """Build a task that makes the same driver call for several cases.
 
-    The verdict is that on the first case that is not right.
+    The verdict is the first verdict that is not right.
 
     Args:
         name: the name of the task.

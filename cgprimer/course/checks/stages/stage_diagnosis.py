@@ -14,7 +14,11 @@ from cgprimer.course.checks.check_results import Part
 #: The mistakes that a mistake of an earlier stage appears as in later stages.
 _APPEARS_AS: Mapping[str, tuple[str, ...]] = {
     "order reversed": ("child before parent", "result not last", "second derivative lost"),
-    "values listed twice": ("child before parent", "rows do not replay", "sent on again and again"),
+    "values listed twice": (
+        "child before parent",
+        "rows do not replay",
+        "gradient passed on too often",
+    ),
     "= instead of +=": ("backward zeroes",),
     "values missing": ("child before parent", "inputs missing", "result not last"),
 }
@@ -22,7 +26,7 @@ _APPEARS_AS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Finding:
-    """The verdict on a part, and every mistake that predicts its answers.
+    """The verdict on one part of a stage, and every mistake that predicts its answers.
 
     Attributes:
         part: the verdict based only on the answers of this part.
@@ -48,7 +52,7 @@ class Finding:
 
 @dataclass
 class _Cause:
-    """An established mistake and the first part that shows it."""
+    """A mistake of the submission and the first part that shows it."""
 
     mistake: str
     stage: int
@@ -66,7 +70,7 @@ class _Cause:
 
 
 def create_finding(part: Part, causes: Mapping[str, str] | None = None) -> Finding:
-    """Create the finding of a verdict; a named mistake is one of its causes."""
+    """Create a finding from a verdict; the named mistake of the verdict is one of the causes."""
     mistake = {part.mistake: part.message} if part.mistake else {}
     return Finding(part, {**(causes or {}), **mistake})
 
@@ -103,7 +107,7 @@ def attribute_to_causes(findings: Sequence[Finding]) -> list[Part]:
 
 
 def _create_consequence(part: Part, cause: _Cause, reported: bool, *, certain: bool) -> Part:
-    """Return a wrong part that is reported as a consequence of an earlier mistake."""
+    """Return a wrong part, reported as a consequence of an earlier mistake."""
     mistake = "" if cause.reported else cause.mistake
     cause.reported = cause.reported or reported
     if certain:

@@ -40,7 +40,8 @@ def _apply_operation(module: Any, name: str, operands: list[Any]) -> Any:
     function = getattr(module, name, None)
     if function is None:
         kind = type(operand).__name__
-        raise AttributeError(f"{kind} has no method {name}, and there is no function {name}")
+        message = f"{kind} has no method {name!r}, and the submission has no function {name!r}"
+        raise AttributeError(message)
     return function(operand)
 
 
@@ -54,12 +55,12 @@ def _run_program(module: Any, program: dict[str, Any], inputs: list[Any]) -> lis
 
 
 def _convert_to_function(module: Any, program: dict[str, Any]) -> Callable[..., Any]:
-    """Return a program as a function of a list of inputs."""
+    """Convert a program to a Python function of a list of inputs."""
     return lambda xs: _run_program(module, program, list(xs))[-1]
 
 
 def _list_inputs(program: dict[str, Any]) -> list[float]:
-    """Return the inputs of a program."""
+    """Return the input values of a program."""
     return [number for kind, number in program["leaves"] if kind == "input"]
 
 
@@ -67,12 +68,12 @@ def _list_inputs(program: dict[str, Any]) -> list[float]:
 
 
 def _get_first_attribute(value: Any, names: tuple[str, ...]) -> Any:
-    """Return the first attribute that a value has, or None."""
+    """Return the first of the named attributes that an object has, or None."""
     return next((getattr(value, name) for name in names if hasattr(value, name)), None)
 
 
 def _report_number(value: Any) -> Any:
-    """Return a number as a float, and anything else as a description."""
+    """Convert a number to a float, and any other object to a description."""
     value = value.item() if hasattr(value, "item") else value
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
@@ -81,20 +82,20 @@ def _report_number(value: Any) -> Any:
 
 
 def _report_gradient(value: Any) -> Any:
-    """Return the gradient that a value stores, as a number or as a value with data."""
+    """Report the gradient of a value, stored as a number or as a value with data."""
     grad = getattr(value, "grad", None)
     data = _get_first_attribute(grad, _DATA)
     return _report_number(grad if data is None or isinstance(grad, float) else data)
 
 
 def _get_data(value: Any) -> Any:
-    """Return the data of a value, or a number unchanged."""
+    """Return the data of a student's value, or a number unchanged."""
     data = _get_first_attribute(value, _DATA)
     return value if data is None or isinstance(value, int | float) else data
 
 
 def _list_parents(value: Any) -> list[Any]:
-    """Return the parents of a value."""
+    """Return the parents of a student's value."""
     parents = _get_first_attribute(value, _PARENTS)
     return list(parents) if isinstance(parents, list | tuple | set | frozenset) else []
 
@@ -138,7 +139,7 @@ def _sort_graph(root: Any) -> list[Any]:
 
 
 def _describe_graph(order: list[Any]) -> list[dict[str, Any]]:
-    """Return the values of a graph as plain data.
+    """Describe the values of a student's graph as plain data.
 
     Args:
         order: the values, parents before children.
@@ -162,19 +163,19 @@ def _describe_graph(order: list[Any]) -> list[dict[str, Any]]:
 
 
 def list_names(module: Any) -> list[str]:
-    """Return the names that the submission defines."""
+    """Return the public names that the submission defines."""
     return [name for name in vars(module) if not name.startswith("_")]
 
 
 def compute_quotient(module: Any, program: dict[str, Any], h: float) -> dict[str, Any]:
-    """Return the student's difference quotient of a program with one input."""
+    """Report the student's difference quotient of a program with one input."""
     f = _convert_to_function(module, program)
     quotient = module.difference_quotient(lambda x: f([x]), *_list_inputs(program), h)
     return {"value": _report_number(quotient)}
 
 
 def compute_gradient(module: Any, program: dict[str, Any], h: float) -> dict[str, Any]:
-    """Return the student's gradient by finite differences, and the list of inputs afterwards."""
+    """Report the student's numerical gradient of a program, and the list of inputs afterwards."""
     point = _list_inputs(program)
     gradient = module.numerical_gradient(_convert_to_function(module, program), point, h)
     return {"value": [_report_number(value) for value in gradient], "point": point}
@@ -257,7 +258,7 @@ def zero_gradients(module: Any, program: dict[str, Any]) -> dict[str, Any]:
 def run_optimizer(
     module: Any, program: dict[str, Any], rate: float, steps: int, decay: float | None = None
 ) -> dict[str, Any]:
-    """Return the parameters after each update of the student's SGD, and the gradients.
+    """Report the parameters after each update of the student's SGD, and the gradients.
 
     Gradients are zeroed before each backward pass.
     """
@@ -275,7 +276,7 @@ def run_optimizer(
 
 
 def record_tape(module: Any, program: dict[str, Any], with_adjoints: bool) -> dict[str, Any]:
-    """Return the student's tape of a program, and the adjoints along it if requested."""
+    """Report the student's tape of a program, and its adjoints if requested."""
     tape = module.record(_convert_to_function(module, program), _list_inputs(program))
     rows = []
     for row in tape:
@@ -290,7 +291,7 @@ def record_tape(module: Any, program: dict[str, Any], with_adjoints: bool) -> di
 
 
 def sweep_long_tape(module: Any, length: int) -> dict[str, Any]:
-    """Return the first adjoint of a long tape: a leaf that is added again and again."""
+    """Report the student's first adjoint on a long tape, which adds one leaf repeatedly."""
     tape: list[tuple[str, tuple[int, ...], float]] = [("input", (), 1.0)]
     tape += [("add", (k, 0), k + 2.0) for k in range(length)]
     try:
@@ -300,14 +301,14 @@ def sweep_long_tape(module: Any, length: int) -> dict[str, Any]:
 
 
 def compute_derivatives(module: Any, program: dict[str, Any], order: int) -> dict[str, Any]:
-    """Return the student's derivatives of a program with one input, from the first order on."""
+    """Report the student's derivatives of a program with one input, from the first order on."""
     f = _convert_to_function(module, program)
     derivatives = module.derivatives(lambda x: f([x]), *_list_inputs(program), order)
     return {"value": [_report_number(_get_data(value)) for value in derivatives]}
 
 
 def compute_hessian(module: Any, program: dict[str, Any]) -> dict[str, Any]:
-    """Return the student's matrix of second derivatives."""
+    """Report the student's Hessian of a program."""
     matrix = module.hessian(_convert_to_function(module, program), _list_inputs(program))
     return {"value": [[_report_number(_get_data(value)) for value in row] for row in matrix]}
 
@@ -315,7 +316,7 @@ def compute_hessian(module: Any, program: dict[str, Any]) -> dict[str, Any]:
 def run_network(
     module: Any, weights: list[Any], biases: list[Any], inputs: list[list[float]]
 ) -> dict[str, Any]:
-    """Return the outputs and parameters of the student's network, and gradients.
+    """Report the outputs, parameters and gradients of the student's network.
 
     The gradients are those of the first output of the first sample.
     """
@@ -334,7 +335,7 @@ def run_network(
 def train_network(
     module: Any, weights: list[Any], biases: list[Any], data: list[Any], rate: float, epochs: int
 ) -> dict[str, Any]:
-    """Return the losses of the student's training, and the first output and parameters after it."""
+    """Report the losses of the student's training, and the first output and parameters after it."""
     network = module.Network(weights, biases)
     losses = module.train(network, [(list(x), list(y)) for x, y in data], rate, epochs)
     outputs = network(list(data[0][0]))

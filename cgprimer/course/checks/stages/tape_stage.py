@@ -31,7 +31,7 @@ Row = tuple[str, list[int] | None, float]  #: operation, rows of the operands, v
 
 
 def _judge_long_tape(answers: Sequence[Any]) -> Part:
-    """Judge the adjoints along a long tape."""
+    """Judge whether the student's adjoints of a long tape are computed correctly."""
     if answers[0]["error"]:
         message = "adjoints raises a RecursionError: process the tape in a loop, from last to first"
         return reject("recursion too deep", message)
@@ -58,12 +58,12 @@ def _judge_tape(case: Case, answer: Any) -> Part:
 
 
 def _check_row(case: Case, tape: Sequence[Row], index: int) -> Part | None:
-    """Return the verdict on one row of a tape if it is not right, else None."""
+    """Return the verdict on one row of a student's tape if it is wrong, else None."""
     operation, operands, value = tape[index]
     where = f"row {index + 1}, {operation!r}, of the tape of {case.text}"
     if operands is None:
         message = "a row must be (operation, row numbers of the operands, value)"
-        return reject("operands are no rows", message, where)
+        return reject("operands are not rows", message, where)
     if not isinstance(value, float):
         return reject(
             "values on the tape", f"the value of a row must be a number, got {value}", where
@@ -72,7 +72,9 @@ def _check_row(case: Case, tape: Sequence[Row], index: int) -> Part | None:
         if list(tape).count(tape[index]) > 1:
             message = "a value that is used several times has several rows"
             return reject("values listed twice", message, where)
-        message = "an operand comes after its user: rows must be in the order of execution"
+        message = (
+            "an operand comes after a row that uses it: rows must be in the order of execution"
+        )
         return reject("child before parent", message, where)
     name, exponent = parse_operation(operation)
     if not operands and name in _LEAVES:
@@ -94,12 +96,12 @@ def _check_row(case: Case, tape: Sequence[Row], index: int) -> Part | None:
 
 
 def _judge_adjoints(case: Case, answer: Any) -> Part | Finding:
-    """Judge the adjoints along a student's tape."""
+    """Judge the adjoints that a student computes from the tape."""
     tape: list[Row] = answer["tape"]
     adjoints = answer["adjoints"]
     if any(operands is None or not all(0 <= i < k for i in operands)
            for k, (_, operands, _) in enumerate(tape)):  # fmt: skip
-        return postpone("adjoints are checked when the tape is correct")
+        return postpone("adjoints are checked only after the tape is correct")
     if adjoints is None or len(adjoints) != len(tape):
         return reject("wrong length", "adjoints must return one adjoint per row of the tape")
     names = {

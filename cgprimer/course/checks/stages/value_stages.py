@@ -40,7 +40,7 @@ _MIXED_OPERATIONS = tuple(
 
 
 def _judge_data(cases: Sequence[Case], answers: Sequence[Any]) -> Part:
-    """Judge the data of the results of operations."""
+    """Judge whether the results of operations have the correct data."""
     incorrect = []
     for case, answer in zip(cases, answers, strict=True):
         text = case.text.removeprefix("c = ")
@@ -48,7 +48,9 @@ def _judge_data(cases: Sequence[Case], answers: Sequence[Any]) -> Part:
         if not is_close(answer["inputs"], [float(case.at[n]) for n in case.names]):
             return reject("operand changed", f"{text} changes the data of its operand")
         if isinstance(data, str):
-            return reject("data is no number", f"the data of {text} must be a number, got {data}")
+            return reject(
+                "data is not a number", f"the data of {text} must be a number, got {data}"
+            )
         if is_close(data, case.values[-1]):
             continue
         if text in ("2 - a", "2/a") and any(is_close(data, v) for v in (1.25 - 2.0, 1.25 / 2.0)):
@@ -97,7 +99,7 @@ def _judge_initial_gradients(_: Case, answer: Any) -> Part:
 VALUE = Stage(2, "values", ("Value",), (
     Task("operations", 3, tuple(case.call("build_values") for case in SINGLE_OPERATIONS),
          partial(_judge_data, SINGLE_OPERATIONS)),
-    Task("numbers beside values", 2, tuple(case.call("build_values") for case in _MIXED_OPERATIONS),
+    Task("values and numbers", 2, tuple(case.call("build_values") for case in _MIXED_OPERATIONS),
          partial(_judge_data, _MIXED_OPERATIONS)),
     build_task("links to the operands", 3, [COMPOUND], _judge_links, "build_values"),
     build_task("a value used twice", 1, [SQUARE], _judge_repeated_operand, "build_values"),
@@ -127,14 +129,14 @@ def _judge_order(case: Case, answer: Any) -> Part:
 
 
 def build_long_chain_task(action: str) -> Task:
-    """Build a task about a long sum; a recursion that is too deep costs no points.
+    """Build a task about a sum with thousands of terms; a RecursionError costs no points.
 
     Args:
         action: ``order`` or ``backward``.
     """
 
     def judge(answers: Sequence[Any]) -> Part:
-        """Judge whether a long sum ends in a RecursionError."""
+        """Judge whether the submission handles a long sum without a RecursionError."""
         if not answers[0]["error"]:
             return accept()
         message = (

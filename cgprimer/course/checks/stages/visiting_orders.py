@@ -51,7 +51,7 @@ def _lists_parents_first(nodes: Sequence[Node], order: Sequence[int]) -> bool:
 def iterate_premature_orders(
     operands: Sequence[Sequence[int]], order: Sequence[int]
 ) -> Iterator[list[int]]:
-    """Yield orders in which a node may come before all contributions to it have arrived.
+    """Yield orders that may visit a node before it has received all contributions.
 
     Args:
         operands: the operands of each node.
@@ -85,7 +85,7 @@ def _list_depth_first(operands: Sequence[Sequence[int]]) -> list[int]:
 
 
 def list_nodes_per_path(operands: Sequence[Sequence[int]], limit: int = 5_000) -> list[int]:
-    """Return the nodes in depth-first postorder, each node once per path to it.
+    """Return the nodes in depth-first postorder, each node once per path from the result.
 
     A search that does not mark visited nodes lists them like this.
 
