@@ -19,11 +19,11 @@ import cgprimer
 FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
 _MEASURE = """
   const [walk, forwards] = arguments, times = [], noise = [];
-  choose(walk);
+  chooseWalk(walk);
   const many = data.walks[walk].steps.length;
   for (let k = 0; k < many; k++) {
     const from = performance.now();
-    go(forwards ? k : many - 1 - k);
+    goTo(forwards ? k : many - 1 - k);
     document.body.getBoundingClientRect();
     times.push(performance.now() - from);
     const idle = performance.now();

@@ -125,7 +125,7 @@ def test_every_step_shows_what_python_says(page: Any, method: str) -> None:
     assert counted == len(frames) == len(shown.walk(method).steps)
     third = len(frames) // 3  # the last of them is a step back
     for number_of_step in (0, third, 2 * third, len(frames) - 1, 2 * third + 1):
-        page.execute_script("go(arguments[0])", number_of_step)
+        page.execute_script("goTo(arguments[0])", number_of_step)
         compare(page, frames[number_of_step], shown, method)
         assert read(page)["count"] == f"step {number_of_step + 1} of {len(frames)}"
 
@@ -155,7 +155,7 @@ def test_sliders_compute_what_python_computes(page: Any) -> None:
         tab(page, method)
         frames = shown.frames(method)
         for k in (0, len(frames) // 3, len(frames) // 2, len(frames) - 1):
-            page.execute_script("go(arguments[0])", k)
+            page.execute_script("goTo(arguments[0])", k)
             compare(page, frames[k], shown, method)
     page.find_element("id", "reset").click()
     shown = stepping(LECTURE, wrt=names)
@@ -182,7 +182,7 @@ def test_the_keyboard_does_it_all(page: Any) -> None:
     press(page, "d")
     assert dark != page.execute_script("return getComputedStyle(document.body).backgroundColor")
     press(page, "+", "+", "+", " ")
-    wait(page, "here() >= 2")
+    wait(page, "getIndex() >= 2")
     press(page, " ")
     stopped = page.execute_script(place)[0]
     assert 2 <= stopped <= 8
@@ -208,7 +208,7 @@ def test_it_is_readable(page: Any, width: int, height: int) -> None:
         tab(page, method)
         press(page, "\ue010")  # End
         if method == "reverse":
-            page.execute_script("go(16)")
+            page.execute_script("goTo(16)")
         found = measured(
             page,
             """
@@ -246,11 +246,11 @@ def test_a_hundred_instructions_step_within_a_frame(browser: Any, tmp_path: Path
     times = browser.execute_script(
         """const times = [];
         for (const k of [0, 1, 3]) { // path-sum is refused here
-          choose(k);
+          chooseWalk(k);
           const many = data.walks[k].steps.length;
           for (let i = 0; i < many; i++) {
             const from = performance.now();
-            go(i);
+            goTo(i);
             document.body.getBoundingClientRect(); // the layout counts
             times.push(performance.now() - from);
           } }

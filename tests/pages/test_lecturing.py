@@ -62,7 +62,7 @@ def results(page: Any) -> list[str]:
 
 def choose(page: Any, method: str) -> None:
     page.execute_script(
-        "choose(data.walks.findIndex(w => w.method === arguments[0])); go(Infinity);", method
+        "chooseWalk(data.walks.findIndex(w => w.method === arguments[0])); goTo(Infinity);", method
     )
 
 
@@ -122,7 +122,7 @@ def test_an_address_opens_at_a_tab_and_a_step(page: Any, lecture: Path) -> None:
     page.get(f"{lecture.as_uri()}#reverse/17")
     assert texts(page, "#count") == ["step 17 of 23"]
     assert texts(page, "[role=tab][aria-selected=true]") == ["reverse"]
-    page.execute_script("go(3)")
+    page.execute_script("goTo(3)")
     wait(page, "location.hash === '#reverse/4'")
     page.execute_script("location.hash = '#path-sum/99999'")
     wait(page, "data.walks[state.walk].method === 'path-sum'")
@@ -144,7 +144,7 @@ def test_a_swipe_is_a_step(page: Any) -> None:
             ("touchEnd", []),
         ):
             page.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
-        assert page.execute_script("return here()") == wanted
+        assert page.execute_script("return getIndex()") == wanted
 
 
 def test_a_number_that_is_typed_may_lie_beyond_the_slider(page: Any) -> None:
@@ -168,7 +168,7 @@ def test_numbers_that_are_not_finite_say_where_they_came_from(browser: Any, tmp_
     step(graph, {"xa": 2.0, "p": 3.0}, output=path, method="reverse")
     opened(browser, path)
     move(browser, "[data-number=xa]", -1)
-    browser.execute_script("go(3)")
+    browser.execute_script("goTo(3)")
     assert texts(browser, "#rows tr:nth-child(4) .number") == ["nan", "not computed"]
     assert "odd" in browser.execute_script("return parts.rows[3].value.className")
     assert "not finite since step 2: xb = log(xa)" in texts(browser, "#with")[0]
@@ -188,7 +188,7 @@ def test_shares_that_arrive_are_summed_in_view(browser: Any, tmp_path: Path) -> 
     row = shown.scene.row_indices["xx"]
     seen = []
     for frame in frames:
-        browser.execute_script("go(arguments[0])", frame.number)
+        browser.execute_script("goTo(arguments[0])", frame.number)
         assert frame.step.note in texts(browser, "#with")[0]
         total = frame.sums[row] if frame.derivatives[row] is None else None
         text = browser.execute_script("return parts.rows[arguments[0]].derivative.textContent", row)
@@ -204,7 +204,7 @@ def test_shares_that_arrive_are_summed_in_view(browser: Any, tmp_path: Path) -> 
 
 def test_paper_has_all_three_and_no_controls(page: Any) -> None:
     choose(page, "reverse")
-    page.execute_script("go(15)")
+    page.execute_script("goTo(15)")
     page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     try:
         seen = page.execute_script(
@@ -251,7 +251,7 @@ def test_three_hundred_vertices(browser: Any, tmp_path: Path) -> None:
     browser.find_element("id", "whole").click()
     steps = browser.execute_script("return data.walks[1].steps.length")
     for place in (0, steps // 3, steps - 1, 5):
-        browser.execute_script("go(arguments[0])", place)
+        browser.execute_script("goTo(arguments[0])", place)
         assert browser.execute_script(
             """const inside = (pane, node) => { const a = $(pane).getBoundingClientRect(),
                  b = node.getBoundingClientRect();
@@ -261,9 +261,9 @@ def test_three_hundred_vertices(browser: Any, tmp_path: Path) -> None:
             return (!row || inside("trace", row)) && (!line || inside("program", line));"""
         )
     shown = stepping(graph, point, methods=["reverse"], level="operations")
-    browser.execute_script("go(Infinity)")
+    browser.execute_script("goTo(Infinity)")
     assert results(browser) == last(shown, "reverse")
-    assert "paths" in browser.execute_script("choose(2); return $('what').textContent")
+    assert "paths" in browser.execute_script("chooseWalk(2); return $('what').textContent")
     assert browser.get_log("browser") == []
 
 

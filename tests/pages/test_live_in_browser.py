@@ -78,13 +78,14 @@ def followed(browser: Any, tmp_path: Path) -> Iterator[Followed]:
 
 def test_an_edit_keeps_the_place(followed: Followed) -> None:
     followed.inside(
-        """choose(1); go(16); setQuiz(true); fold(false); foldPanes(false, true); switchTheme();
+        """chooseWalk(1); goTo(16); setQuiz(true); setSlidersOpen(false);
+        foldPanes(false, true); switchTheme();
         const box = document.querySelector("[data-number=xa]"); box.value = "0.75";
         const other = document.querySelector("[data-number=cd]"); other.value = "7";
         for (const moved of [box, other]) moved.dispatchEvent(new Event("input"));
         $("answer").value = "1.5"; $("speed").value = "4";"""
     )
-    at = "return [$('what').textContent.split(' →')[0], data.walks[state.walk].method, here()]"
+    at = "return [$('what').textContent.split(' →')[0], data.walks[state.walk].method, getIndex()]"
     assert followed.inside(at) == ["bar_xy = bar_xz", "reverse", 16]
     dark = followed.inside("return document.documentElement.dataset.look")
     # A line more, and another value for a parameter that was moved.
@@ -97,19 +98,19 @@ def test_an_edit_keeps_the_place(followed: Followed) -> None:
     assert followed.inside("return [state.point.xa, state.point.cd]") == [0.75, 2]
     assert followed.inside(
         """return [quiz.on, $("answer").value, $("speed").value, $("sliders").hidden,
-        folded("trace"), folded("program"), document.documentElement.dataset.look]"""
+        isFolded("trace"), isFolded("program"), document.documentElement.dataset.look]"""
     ) == [True, "1.5", "4", True, False, True, dark]
     assert followed.browser.execute_script("return document.documentElement.dataset.look") == dark
     assert followed.browser.execute_script("return document.querySelectorAll('iframe').length") == 1
     # The instruction is gone, so is the tab's reason to stay where it was.
     followed.edit("xw = cd*xa^2; parameter cd = 2; input xa = 0.5")
-    at = "return [data.walks[state.walk].method, here() < data.walks[1].steps.length]"
+    at = "return [data.walks[state.walk].method, getIndex() < data.walks[1].steps.length]"
     assert followed.inside(at) == ["reverse", True]
 
 
 def test_an_error_stands_over_the_last_page(followed: Followed) -> None:
     browser = followed.browser
-    before = followed.inside("go(3); return $('what').textContent")
+    before = followed.inside("goTo(3); return $('what').textContent")
     wrong = f"{LECTURE.text}\nxq = <img src=x onerror=alert(1)>\n"
     followed.edit(wrong)
     banner = browser.find_element("id", "banner")
@@ -131,7 +132,7 @@ def test_keys_reach_the_page_and_full_screen_stays(followed: Followed) -> None:
     full = "document.fullscreenElement !== null"
     wait(followed.browser, full)
     for number in (1, 2):
-        assert followed.inside("return [state.walk, here()]") == [1, number]
+        assert followed.inside("return [state.walk, getIndex()]") == [1, number]
         followed.edit(f"{LECTURE.text}\n# {'more' * number}\nx{number} = {number}*xw\n")
         followed.browser.execute_async_script("setTimeout(arguments[0], 100)")
         assert followed.browser.execute_script(f"return {full}")
@@ -158,11 +159,11 @@ def test_every_tab_is_told(followed: Followed) -> None:
 
 
 def test_a_reload_stays_at_the_step(followed: Followed) -> None:
-    followed.inside("choose(1); go(9)")
+    followed.inside("chooseWalk(1); goTo(9)")
     wait(followed.browser, "location.hash === '#reverse/10'")
     followed.browser.refresh()
     wait(followed.browser, "frame !== null && shown !== ''")
-    assert followed.inside("return [state.walk, here()]") == [1, 9]
+    assert followed.inside("return [state.walk, getIndex()]") == [1, 9]
 
 
 def test_an_end_and_a_new_beginning(browser: Any, tmp_path: Path) -> None:
@@ -216,9 +217,9 @@ def test_what_is_asked_is_said_in_words(quiz: Any) -> None:
     said = quiz.execute_script(
         """const said = [];
         for (let k = 0; k < 4; k++) {
-          choose(k);
-          for (let at = 0; at < last(); at++) {
-            go(at);
+          chooseWalk(k);
+          for (let at = 0; at < getLastIndex(); at++) {
+            goTo(at);
             said.push([k, $("question").textContent, $("kind").textContent]);
           } }
         return said;"""
@@ -251,7 +252,7 @@ def test_what_is_asked_is_said_in_words(quiz: Any) -> None:
     ],
 )
 def test_answers(quiz: Any, given: str, verdict: str) -> None:
-    quiz.execute_script("go(data.walks[1].steps.findIndex(s => s.text.startsWith('bar_xz')) - 1)")
+    quiz.execute_script("goTo(data.walks[1].steps.findIndex(s => s.text.startsWith('bar_xz')) - 1)")
     said = answer(quiz, given)
     assert verdict in said
     assert (said == "") == (verdict == "")
@@ -267,16 +268,17 @@ def test_wrong_answers_are_shown_until_it_is_right(quiz: Any) -> None:
     press(quiz, "?")
     assert text(quiz, "verdict") == "shown: 0.25"
     assert text(quiz, "score") == "right at once: 0 of 2"
-    assert quiz.execute_script("return here()") == 2
+    assert quiz.execute_script("return getIndex()") == 2
 
 
 def test_the_keys_of_the_quiz(quiz: Any) -> None:
     from selenium.webdriver.common.keys import Keys
 
     press(quiz, Keys.ARROW_RIGHT, Keys.ARROW_RIGHT, Keys.ARROW_LEFT)
-    assert quiz.execute_script("return here()") == 1
+    assert quiz.execute_script("return getIndex()") == 1
     press(quiz, "1", "2", Keys.ARROW_LEFT, "3")  # in a number arrows move the caret
-    assert quiz.execute_script("return [$('answer').value, here(), state.walk]") == ["132", 1, 1]
+    at = quiz.execute_script("return [$('answer').value, getIndex(), state.walk]")
+    assert at == ["132", 1, 1]
     press(quiz, "q")
     assert not quiz.find_element("id", "quiz").is_displayed()
     press(quiz, "3")
@@ -289,7 +291,7 @@ def test_the_keys_of_the_quiz(quiz: Any) -> None:
 
 
 def test_the_number_that_is_asked_for_is_marked_and_not_shown(quiz: Any) -> None:
-    quiz.execute_script("go(16)")
+    quiz.execute_script("goTo(16)")
     marked_nodes = quiz.execute_script(
         "return [...document.querySelectorAll('.asked')].map(n => n.textContent)"
     )
@@ -306,7 +308,7 @@ def test_what_is_asked_is_dashed_where_the_last_number_was_found_too(
     path = tmp_path / "inner.html"
     graph = cgprimer.parse("xx = xa^2; xy = sin(xx)*k")
     step(graph, {"xa": 0.5, "k": 3.0}, output=path, method="reverse", quiz=True)
-    opened(browser, path).execute_script("go(2)")
+    opened(browser, path).execute_script("goTo(2)")
     rings = browser.execute_script(
         "return [...document.querySelectorAll('.vertex.asked.lit .ring')]"
         ".map(ring => getComputedStyle(ring).strokeDasharray)"
@@ -320,7 +322,7 @@ def test_zero_infinity_and_what_rounding_leaves(browser: Any, tmp_path: Path) ->
     graph = cgprimer.parse("xb = sin(xa) - sin(xa); xc = sin(3.141592653589793*xa); xd = 1/xb")
     step(graph, {"xa": 1.0}, wrt=["xa"], of="xd", output=path, method="reverse", quiz=True)
     opened(browser, path)
-    agrees = "return agrees(...arguments[0].map(v => Array.isArray(v) ? v : Number(v)))"
+    agrees = "return isCorrect(...arguments[0].map(v => Array.isArray(v) ? v : Number(v)))"
     for given, right in (
         (["0", "1.2246e-16", [3.14]], True),
         (["0", "1e-9", [3.14]], False),
@@ -353,7 +355,7 @@ def test_one_sheet_has_it_all(
     step(graph, output=path, method=method, dark=True, quiz=True)
     browser.get("about:blank")
     opened(browser, path, 390, 844)  # whatever the window is like
-    browser.execute_script("go(Infinity); foldPanes(true, true)")
+    browser.execute_script("goTo(Infinity); foldPanes(true, true)")
     given = {
         "printBackground": True,
         "preferCSSPageSize": True,
@@ -407,7 +409,12 @@ def test_a_telephone(browser: Any, tmp_path: Path, graph: Any, dark: bool) -> No
     graph, trace, program = browser.execute_script(f"return {tops}")
     assert graph < trace < program
     assert 844 - graph > 300  # most of the graph is on the first screen
-    for script in ("go(5)", "choose(2); go(Infinity)", "choose(3); setQuiz(true)", "whole(true)"):
+    for script in (
+        "goTo(5)",
+        "chooseWalk(2); goTo(Infinity)",
+        "chooseWalk(3); setQuiz(true)",
+        "showWholeGraph(true)",
+    ):
         found = browser.execute_script(
             script
             + """; const boxes = [...document.querySelectorAll("button, select, input")]
@@ -458,7 +465,7 @@ def test_numbers_on_edges_as_long_as_these_stand_apart(browser: Any, tmp_path: P
     path = tmp_path / "edges.html"
     graph = cgprimer.parse("xx = xa^2; xy = sin(xx)*k; xz = exp(-xy); xw = xy*xz + xx*b")
     step(graph, {"xa": 0.5, "k": 3.0, "b": -1.0}, output=path, method="reverse")
-    opened(browser, path, 1280, 720).execute_script("go(last())")
+    opened(browser, path, 1280, 720).execute_script("goTo(getLastIndex())")
     found = browser.execute_script(
         "return [...document.querySelectorAll('#graph .partial')]"
         ".map(n => n.getBoundingClientRect().toJSON()).filter(r => r.width)"

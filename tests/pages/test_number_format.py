@@ -94,7 +94,7 @@ def test_the_pages_round_as_python_does() -> None:
         f"{script}\nconst given = {json.dumps([repr(v) for v in numbers])}"
         ".map(t => ({ nan: NaN, inf: Infinity, '-inf': -Infinity })[t] ?? Number(t));"
         "console.log(JSON.stringify([1, 2, 5, 8, 12].map(d => given.map("
-        "v => [number(v, d), marked(v, d)]))));"
+        "v => [formatNumber(v, d), markRounding(v, d)]))));"
     )
     done = subprocess.run(["node", "-e", program], capture_output=True, text=True, check=True)
     told = json.loads(done.stdout)

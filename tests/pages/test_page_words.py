@@ -32,11 +32,11 @@ def test_moves_are_written_as_python_writes_them(browser: Any, tmp_path: Path) -
     found = browser.execute_script(
         """return arguments[0].map(pair => {
           const [value, unmoved] = pair.map(text => text === "nan" ? NaN : Number(text));
-          return moved(value, unmoved); });""",
+          return formatShifted(value, unmoved); });""",
         written,
     )
     assert found == [format_shifted_value(value, unmoved) for value, unmoved in pairs]
-    assert browser.execute_script("return moved(1 / 3, undefined)") == format_shifted_value(
+    assert browser.execute_script("return formatShifted(1 / 3, undefined)") == format_shifted_value(
         1 / 3, None
     )
 
@@ -49,13 +49,13 @@ def test_every_step_of_differences_shows_the_move(browser: Any, tmp_path: Path) 
     assert "≈2.7500038" in texts_at(browser, frames, shown)
     ways = [len(frames) - 1, 20, 5, 40, 12, 39, 13, 0]  # there and back, over the ends of passes
     for place in ways:
-        browser.execute_script("choose(3); go(arguments[0])", place)
+        browser.execute_script("chooseWalk(3); goTo(arguments[0])", place)
         assert vertices(browser) == expected(shown, frames[place])
     move = 'const b = document.querySelector("[data-number=h]"); b.value = "1e-11";'
     browser.execute_script(f'{move} b.dispatchEvent(new Event("input", {{bubbles: true}}))')
     small = stepping(LECTURE, wrt=["xa", "bc"], h=1e-11)
     for place in (3, 20, 30, 15):
-        browser.execute_script("go(arguments[0])", place)
+        browser.execute_script("goTo(arguments[0])", place)
         assert vertices(browser) == expected(small, small.frames("finite-difference")[place])
     assert any(" + 1e-11" in text for text in vertices(browser))
     assert browser.get_log("browser") == []
@@ -80,7 +80,7 @@ def texts_at(browser: Any, frames: Any, shown: Any) -> set[str]:
     """All texts of the vertices, each step compared with Python's."""
     seen = set[str]()
     for frame in frames:
-        browser.execute_script("choose(3); go(arguments[0])", frame.number)
+        browser.execute_script("chooseWalk(3); goTo(arguments[0])", frame.number)
         here = vertices(browser)
         assert here == expected(shown, frame)
         seen.update(here)
@@ -92,7 +92,7 @@ def test_what_is_not_finite_is_marked_everywhere(browser: Any, tmp_path: Path) -
     step(graph, {"xa": -1.0, "p": 2.0}, output=tmp_path / "page.html", method="reverse")
     opened(browser, tmp_path / "page.html")
     for tab in range(4):
-        browser.execute_script("choose(arguments[0]); go(Infinity)", tab)
+        browser.execute_script("chooseWalk(arguments[0]); goTo(Infinity)", tab)
         odd, plain = browser.execute_script(
             """const look = node => getComputedStyle(node).textDecorationLine === "underline";
             const odd = [], plain = [];
@@ -144,7 +144,7 @@ def test_numbers_of_the_program_have_a_column(browser: Any, tmp_path: Path) -> N
     graph = cgprimer.load(EXAMPLES / "mazur.cg")
     step(graph, of=graph.outputs[0], output=tmp_path / "page.html", method="path-sum")
     opened(browser, tmp_path / "page.html", 1280, 720)
-    browser.execute_script("go(Infinity)")
+    browser.execute_script("goTo(Infinity)")
     lines = browser.execute_script(
         """const box = node => node.getBoundingClientRect();
         return parts.lines.map(({ item, value }) => {
@@ -182,11 +182,11 @@ def test_forty_parameters_leave_room_for_the_graph(browser: Any, tmp_path: Path)
     step(cgprimer.parse(text), point, output=tmp_path / "page.html", method="reverse")
     opened(browser, tmp_path / "page.html", 1280, 720)
     for place in (0, 60, 120):
-        browser.execute_script("go(arguments[0])", place)
+        browser.execute_script("goTo(arguments[0])", place)
         heights = browser.execute_script(
             "return ['picture', 'trace', 'program'].map(id => $(id).clientHeight)"
         )
         assert min(heights) > 340, (place, heights)
-    browser.execute_script("choose(3); go(50)")
+    browser.execute_script("chooseWalk(3); goTo(50)")
     assert browser.execute_script("return $('picture').clientHeight") > 340
     assert browser.get_log("browser") == []

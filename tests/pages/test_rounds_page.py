@@ -60,7 +60,8 @@ def test_the_curtain_is_over_the_picture_on_every_screen(
     found = opened(browser, path, width, height)
     picture, curtain, top, bottom, seen, across = found.execute_script(
         "const at = id => document.querySelector(id).getBoundingClientRect().toJSON();"
-        "const whole = document.documentElement; go(last() - 1); const room = at('#room');"
+        "const whole = document.documentElement; goTo(getLastIndex() - 1);"
+        "const room = at('#room');"
         "return [at('#picture img.light'), at('#curtain'), data.box[2], data.box[3],"
         " [room.left, at('#curtain').left, room.right], whole.scrollWidth - whole.clientWidth]"
     )

@@ -66,7 +66,7 @@ def test_the_trace_starts_at_its_left_and_names_stay(
           Math.max(...names.map(c => c.scrollWidth - c.clientWidth)),
           Math.max(...heads) - box.right];"""
     for place in (0, 5, 8):
-        browser.execute_script("go(arguments[0])", place)
+        browser.execute_script("goTo(arguments[0])", place)
         scrolled, beyond, cut, right = browser.execute_script(seen)
         assert scrolled == 0
         assert beyond <= 0
@@ -102,7 +102,7 @@ def test_many_sliders_stay_small_and_no_line_is_cut(
 def test_no_row_is_cut_under_the_heading_of_the_trace(browser: Any, tmp_path: Path) -> None:
     page(browser, tmp_path, cgprimer.load(EXAMPLES / "network.cg"), method="reverse")
     for place in (30, 55, 60, 62):
-        browser.execute_script("go(arguments[0])", place)
+        browser.execute_script("goTo(arguments[0])", place)
         cut = browser.execute_script(
             """const edge = $("head").getBoundingClientRect().bottom;
             return [...$("rows").children].filter(row => {
@@ -134,5 +134,5 @@ def test_arrow_heads_come_after_the_rings_and_flags_keep_clear(
 def test_a_path_is_followed_by_a_colon(browser: Any, tmp_path: Path) -> None:
     graph = cgprimer.load(EXAMPLES / "olah.cg")
     page(browser, tmp_path, graph, method="path-sum")
-    browser.execute_script("go(11)")
+    browser.execute_script("goTo(11)")
     assert browser.find_element("id", "what").text == "path 1: b → c → e: 2"

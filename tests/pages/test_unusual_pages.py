@@ -24,7 +24,7 @@ pytestmark = pytest.mark.browser
 def shows(browser: Any, shown: Stepping, method: str, place: int) -> None:
     """The page shows the numbers of a frame on edges, rows and chips."""
     frame = shown.frames(method)[place]
-    browser.execute_script("go(arguments[0])", place)
+    browser.execute_script("goTo(arguments[0])", place)
     assert texts(browser, "#graph .partial") == [
         "" if v is None else mark_rounding(v, SHORT) for v in frame.partials
     ]
@@ -72,7 +72,8 @@ def test_the_page_computes_random_graphs(browser: Any, tmp_path: Path) -> None:
         (tmp_path / f"{seed}.html").write_text(render_step_page(shown), encoding="utf-8")
         opened(browser, tmp_path / f"{seed}.html")
         found = browser.execute_script(
-            """return data.walks.map(walk => finals(walk, compute(walk, state.point, state.h))
+            """return data.walks.map(walk =>
+              collectResults(walk, computeValues(walk, state.point, state.h))
               .map(value => String(value).replace("Infinity", "inf")))"""
         )
         for walk, seen in zip(shown.walks, found, strict=True):
@@ -93,7 +94,7 @@ def test_a_primitive_that_is_called_step(browser: Any, tmp_path: Path) -> None:
     step(graph, {"xa": 1.0, "k": 2.0}, wrt=["k"], output=tmp_path / "step.html")
     opened(browser, tmp_path / "step.html")
     for place in range(4):
-        browser.execute_script("choose(arguments[0]); go(Infinity)", place)
+        browser.execute_script("chooseWalk(arguments[0]); goTo(Infinity)", place)
         assert [float(v) for v in texts(browser, "#results .chip > span")] == pytest.approx([1.0])
     assert browser.get_log("browser") == []
     move(browser, "xa", 0.0)
@@ -107,7 +108,7 @@ def test_names_that_look_like_numbers(browser: Any, tmp_path: Path) -> None:
     )
     step(graph, output=tmp_path / "names.html", method="reverse")
     opened(browser, tmp_path / "names.html")
-    browser.execute_script("go(Infinity)")
+    browser.execute_script("goTo(Infinity)")
     shown = stepping(graph)
     assert texts(browser, "#results .chip") == [
         f"dxw/d{name} = {mark_rounding(value or 0.0)}"
@@ -171,13 +172,13 @@ def test_any_address_opens_a_step(
     opened(browser, path)
     browser.get("about:blank")
     browser.get(path.as_uri() + address)
-    where = "return [data.walks[state.walk].method, here(), $('count').textContent]"
+    where = "return [data.walks[state.walk].method, getIndex(), $('count').textContent]"
     wanted = method or "forward"
     number_of_step = place if place >= 0 else lengths[wanted] - 1
     count = f"step {number_of_step + 1} of {lengths[wanted]}"
     assert browser.execute_script(where) == [wanted, number_of_step, count]
     # The same while the page is open; an address that says nothing changes nothing.
-    browser.execute_script("choose(3); go(2)")
+    browser.execute_script("chooseWalk(3); goTo(2)")
     browser.execute_async_script(
         """const done = arguments[1];
         addEventListener("hashchange", () => setTimeout(done), { once: true });
@@ -197,7 +198,7 @@ def test_the_size_of_a_step_is_python_s(browser: Any, tmp_path: Path) -> None:
     for exponent in range(1, 1024, 11):
         power = 2.0**exponent
         values += [power, math.nextafter(power, 0.0), math.nextafter(power, math.inf), -power]
-    found = browser.execute_script("return arguments[0].map(v => shift(v, 2 ** -17))", values)
+    found = browser.execute_script("return arguments[0].map(v => chooseStep(v, 2 ** -17))", values)
     assert found == [StepRule(None, 3).choose_step(v) for v in values]
 
 
@@ -213,7 +214,7 @@ def test_long_numbers_stay_in_their_vertices(browser: Any, tmp_path: Path) -> No
     text = "input xa = -1.23456789e-12; parameter k = -1.5e-300; xb = k*xa; xw = xb*xa/3"
     step(cgprimer.parse(text), wrt=["k", "xa"], method="reverse", output=tmp_path / "tiny.html")
     opened(browser, tmp_path / "tiny.html", 1280, 720)
-    browser.execute_script("go(1e6)")
+    browser.execute_script("goTo(1e6)")
     over = """return [...document.querySelectorAll("#graph .vertex")].flatMap(vertex => {
         const body = vertex.querySelector(".body").getBBox();
         return [...vertex.querySelectorAll("text")].map(t => t.getBBox().width - body.width + 10);
@@ -232,7 +233,7 @@ def test_the_column_at_work_is_in_view(browser: Any, tmp_path: Path) -> None:
         return [pane.right - cell.right, cell.left - document.querySelector("tr.lit")
             .children[1].getBoundingClientRect().right];"""
     for place in (1e6, 1, 1e6):
-        browser.execute_script("go(arguments[0])", place)
+        browser.execute_script("goTo(arguments[0])", place)
         assert min(measured(browser, cell)) > -1
 
 

@@ -1,7 +1,7 @@
 // Numbers for people, by the same rule as in number_format.py: rounded by the exact decimal
 // value, halves away from zero, which is what toExponential does.
 const SHORT = 5;
-function number(value, digits = 8) {
+function formatNumber(value, digits = 8) {
   if (typeof value === "object") return value.text; // of an array, as Python wrote it
   if (Number.isNaN(value)) return "nan";
   if (!Number.isFinite(value)) return value > 0 ? "inf" : "-inf";
@@ -16,8 +16,8 @@ function number(value, digits = 8) {
 function isExact(text, value) { // except for the rounding of a few operations
   return Math.abs(Number(text) - value) <= 1e-14 * Math.abs(value);
 }
-function marked(value, digits = SHORT) { // with "≈" in front where it is rounded
+function markRounding(value, digits = SHORT) { // with "≈" in front where it is rounded
   if (typeof value === "object") return (digits > SHORT && value.whole) || value.text; // alone in a line
-  const whole = number(value, digits + 1); // not by one digit: the mark would be as long
-  return Number.isFinite(value) && !isExact(whole, value) ? `≈${number(value, digits)}` : whole;
+  const whole = formatNumber(value, digits + 1); // not by one digit: the mark would be as long
+  return Number.isFinite(value) && !isExact(whole, value) ? `≈${formatNumber(value, digits)}` : whole;
 }

@@ -1,33 +1,33 @@
-// Playing of frames by buttons, keys and swipes. The page defines here(), last() and go(); KEYS has its
-// additional keys.
+// Plays frames by buttons, keys and swipes. The page defines getIndex(), getLastIndex(), goTo(),
+// and its additional keys in KEYS.
 let timer = null;
-function stop() {
+function stopPlaying() {
   clearTimeout(timer);
   timer = null;
   $("play").textContent = "play";
 }
-function tick() {
-  if (here() >= last()) return stop();
-  go(here() + 1);
-  timer = setTimeout(tick, 1000 / Number($("speed").value));
+function playNext() {
+  if (getIndex() >= getLastIndex()) return stopPlaying();
+  goTo(getIndex() + 1);
+  timer = setTimeout(playNext, 1000 / Number($("speed").value));
 }
-function play() {
-  if (timer !== null) return stop();
-  if (here() >= last()) go(0);
+function togglePlay() {
+  if (timer !== null) return stopPlaying();
+  if (getIndex() >= getLastIndex()) goTo(0);
   $("play").textContent = "pause";
-  timer = setTimeout(tick, 1000 / Number($("speed").value));
+  timer = setTimeout(playNext, 1000 / Number($("speed").value));
 }
-function faster(by) {
+function changeSpeed(by) {
   const speed = $("speed");
   speed.selectedIndex = Math.max(0, Math.min(speed.options.length - 1, speed.selectedIndex + by));
 }
-function fullScreen() {
+function toggleFullScreen() {
   // A live page uses the window around it, which stays when the page is replaced.
   const page = window.frameElement?.dataset.live ? window.parent.document : document;
   if (page.fullscreenElement) page.exitFullscreen();
   else page.documentElement.requestFullscreen?.().catch(() => {}); // a frame may forbid full screen
 }
-function help() {
+function toggleHelp() {
   if ($("help").open) $("help").close();
   else $("help").showModal();
 }
@@ -42,12 +42,12 @@ function handleKey(event) {
   if (target.tagName === "SELECT" && arrows.includes(event.key)) return;
   if (event.key === " " && ["BUTTON", "SELECT"].includes(target.tagName)) return;
   const keys = {
-    ArrowRight: () => go(here() + 1), ArrowLeft: () => go(here() - 1), Home: () => go(0),
-    End: () => go(Infinity), " ": play, "+": () => faster(1), "-": () => faster(-1),
-    d: switchTheme, f: fullScreen, "?": help, ...KEYS,
+    ArrowRight: () => goTo(getIndex() + 1), ArrowLeft: () => goTo(getIndex() - 1), Home: () => goTo(0),
+    End: () => goTo(Infinity), " ": togglePlay, "+": () => changeSpeed(1), "-": () => changeSpeed(-1),
+    d: switchTheme, f: toggleFullScreen, "?": toggleHelp, ...KEYS,
   };
   if (!Object.hasOwn(keys, event.key)) return;
-  if (event.key.startsWith("Arrow") || event.key === "Home") stop();
+  if (event.key.startsWith("Arrow") || event.key === "Home") stopPlaying();
   keys[event.key]();
   event.preventDefault();
 }
@@ -64,16 +64,16 @@ function handleSwipe(event) { // a swipe to the left is forward; panes that scro
   const down = event.changedTouches[0].clientY - touchStart.clientY;
   touchStart = null;
   if (Math.abs(across) < 50 || Math.abs(across) < 2 * Math.abs(down)) return;
-  stop();
-  go(here() + (across < 0 ? 1 : -1));
+  stopPlaying();
+  goTo(getIndex() + (across < 0 ? 1 : -1));
 }
-const pressed = { start: () => go(0), back: () => go(here() - 1), forward: () => go(here() + 1),
-  end: () => go(Infinity) };
-for (const [id, act] of Object.entries(pressed))
-  $(id).addEventListener("click", () => { stop(); act(); });
-for (const [id, act] of Object.entries({ play, full: fullScreen, keys: help }))
+const actions = { start: () => goTo(0), back: () => goTo(getIndex() - 1), forward: () => goTo(getIndex() + 1),
+  end: () => goTo(Infinity) };
+for (const [id, act] of Object.entries(actions))
+  $(id).addEventListener("click", () => { stopPlaying(); act(); });
+for (const [id, act] of Object.entries({ play: togglePlay, full: toggleFullScreen, keys: toggleHelp }))
   $(id).addEventListener("click", act);
-$("place").addEventListener("input", () => { stop(); go(Number($("place").value)); });
+$("place").addEventListener("input", () => { stopPlaying(); goTo(Number($("place").value)); });
 document.addEventListener("keydown", handleKey);
 for (const kind of ["touchstart", "touchend"])
   document.querySelector("main").addEventListener(kind, handleSwipe, { passive: true });

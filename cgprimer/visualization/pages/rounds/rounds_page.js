@@ -2,9 +2,9 @@
 const data = JSON.parse($("data").textContent);
 const KEYS = {};
 let current = 0;
-const here = () => current, last = () => data.frames.length - 1;
-function go(to) {
-  current = Math.max(0, Math.min(last(), to));
+const getIndex = () => current, getLastIndex = () => data.frames.length - 1;
+function goTo(to) {
+  current = Math.max(0, Math.min(getLastIndex(), to));
   const { at, words, server } = data.frames[current], [left, right, top, bottom] = data.box;
   const curtain = $("curtain").style, now = left + (right - left) * at;
   curtain.left = `${100 * now}%`;
@@ -12,16 +12,16 @@ function go(to) {
   curtain.top = `${100 * top - 0.4}%`; // steps reach over the axes a little
   curtain.height = `${100 * (bottom - top) + 0.4}%`;
   $("room").scrollLeft = now * $("picture").clientWidth - 0.6 * $("room").clientWidth; // if the picture is wider than the window
-  put($("what"), words);
-  put($("server"), server);
-  put($("count"), `event ${current + 1} of ${data.frames.length}`);
+  setText($("what"), words);
+  setText($("server"), server);
+  setText($("count"), `event ${current + 1} of ${data.frames.length}`);
   $("place").value = current;
   $("place").setAttribute("aria-valuetext", words);
   $("start").disabled = $("back").disabled = current === 0;
-  $("forward").disabled = $("end").disabled = current >= last();
+  $("forward").disabled = $("end").disabled = current >= getLastIndex();
 }
-$("place").max = last();
-go(/^#\d+$/.test(location.hash) ? Number(location.hash.slice(1)) - 1 : 0);
+$("place").max = getLastIndex();
+goTo(/^#\d+$/.test(location.hash) ? Number(location.hash.slice(1)) - 1 : 0);
 window.addEventListener("hashchange", () => {
-  if (/^#\d+$/.test(location.hash)) go(Number(location.hash.slice(1)) - 1);
+  if (/^#\d+$/.test(location.hash)) goTo(Number(location.hash.slice(1)) - 1);
 });

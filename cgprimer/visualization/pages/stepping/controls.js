@@ -1,33 +1,33 @@
 // Buttons, keys, sliders: what a lecturer does with the page.
 let address = null;
 
-const last = () => data.walks[state.walk].steps.length - 1;
-function go(to) {
-  state.frames[state.walk] = Math.max(0, Math.min(last(), to));
-  show();
+const getLastIndex = () => data.walks[state.walk].steps.length - 1;
+function goTo(to) {
+  state.frames[state.walk] = Math.max(0, Math.min(getLastIndex(), to));
+  showFrame();
 }
-function jump(direction) { // to the beginning of a sweep or pass
+function goToPhase(direction) { // to the beginning of a sweep or pass
   const steps = data.walks[state.walk].steps;
-  let k = here() + direction;
+  let k = getIndex() + direction;
   while (k > 0 && k < steps.length && steps[k].phase === steps[k - 1].phase) k += direction;
-  go(k);
+  goTo(k);
 }
-function choose(walk) {
+function chooseWalk(walk) {
   state.walk = walk;
   [...$("tabs").children].forEach((tab, k) => tab.setAttribute("aria-selected", k === walk));
   buildProgram();
   fitColumns();
   fitPicture();
-  show();
+  showFrame();
 }
-function remember() { // the address opens at this tab and step; browsers want it changed seldom
+function storeAddress() { // the address opens at this tab and step; browsers want it changed seldom
   clearTimeout(address);
   address = setTimeout(() => {
-    const place = `#${data.walks[state.walk].method}/${here() + 1}`;
+    const place = `#${data.walks[state.walk].method}/${getIndex() + 1}`;
     if (location.hash !== place) history.replaceState(null, "", place);
   }, 300);
 }
-function arrive() { // at the tab and step that the address names; anybody may have typed it
+function openAddress() { // at the tab and step that the address names; anybody may have typed it
   let named = "";
   try { named = decodeURIComponent(location.hash.slice(1)); } catch { return false; }
   const [method, step] = named.split("/");
@@ -35,26 +35,26 @@ function arrive() { // at the tab and step that the address names; anybody may h
   if (walk < 0) return false;
   const wanted = /^\d+$/.test(step) ? Number(step) : 1, last = data.walks[walk].steps.length;
   state.frames[walk] = Math.max(0, Math.min(last, wanted) - 1);
-  choose(walk);
+  chooseWalk(walk);
   return true;
 }
-function whole(on) {
+function showWholeGraph(on) {
   state.whole = on;
   $("whole").setAttribute("aria-pressed", on);
   fitPicture();
-  show();
+  showFrame();
 }
-const folded = pane => document.querySelector("main").classList.contains(`no-${pane}`);
+const isFolded = pane => document.querySelector("main").classList.contains(`no-${pane}`);
 function foldPanes(trace, program) {
   const { classList } = document.querySelector("main");
   classList.toggle("no-trace", trace);
   classList.toggle("no-program", program);
   $("alone").setAttribute("aria-pressed", trace && program);
   fitPicture();
-  show();
+  showFrame();
 }
-const alone = on => foldPanes(on, on);
-function fold(open) {
+const showGraphAlone = on => foldPanes(on, on);
+function setSlidersOpen(open) {
   $("fold").setAttribute("aria-expanded", open);
   $("sliders").hidden = !open;
 }
@@ -63,17 +63,17 @@ const isOn = id => ["aria-pressed", "aria-expanded"].some(word => $(id).getAttri
 function recompute() {
   const moved = Object.keys(data.point).some(n => state.point[n] !== data.point[n])
     || state.h !== data.h;
-  state.computed = moved ? data.walks.map(walk => compute(walk, state.point, state.h)) : null;
+  state.computed = moved ? data.walks.map(walk => computeValues(walk, state.point, state.h)) : null;
   const exact = data.walks.findIndex(walk => !walk.scheme && walk.steps.length);
-  state.exact = exact < 0 ? null : finals(data.walks[exact], numbersOf(exact));
+  state.exact = exact < 0 ? null : collectResults(data.walks[exact], getNumbers(exact));
   state.shown = null;
   $("reset").disabled = !moved;
   fitColumns();
-  show();
+  showFrame();
 }
-function slider(label, name, from, to, step, onMove) {
-  const range = make("input", label, "", "", { type: "range", min: from, max: to, step });
-  const box = make("input", label, "", "", { type: "number", step: "any" });
+function addSlider(label, name, from, to, step, onMove) {
+  const range = addElement("input", label, "", "", { type: "range", min: from, max: to, step });
+  const box = addElement("input", label, "", "", { type: "number", step: "any" });
   range.setAttribute("aria-label", `${name}, slider`);
   box.setAttribute("aria-label", name);
   range.dataset.slider = box.dataset.number = name;
@@ -87,10 +87,10 @@ function slider(label, name, from, to, step, onMove) {
 }
 function buildSliders() {
   for (const [name, value] of Object.entries(data.point)) {
-    const label = make("label", $("sliders"), "", name), size = Math.max(1, Math.abs(value) || 1);
+    const label = addElement("label", $("sliders"), "", name), size = Math.max(1, Math.abs(value) || 1);
     const start = Number.isFinite(value) ? value : 0, reach = Number.isFinite(size) ? size : 1;
     const [from, to] = [start - 2 * reach, start + 2 * reach];
-    const { range, box } = slider(label, name, from, to, reach / 100, (read, by) => {
+    const { range, box } = addSlider(label, name, from, to, reach / 100, (read, by) => {
       const moved = by === "range" ? Number(read.toPrecision(10)) : read;
       if (by === "range") box.value = moved;
       else { // a number that was typed may lie beyond
@@ -106,7 +106,7 @@ function buildSliders() {
     resets.push(() => {
       Object.assign(range, { min: from, max: to, value: start });
       box.value = Number.isFinite(value) ? value : "";
-      box.placeholder = number(value);
+      box.placeholder = formatNumber(value);
       box.removeAttribute("aria-invalid");
     });
   }
@@ -115,19 +115,19 @@ function buildDifferences() { // the step h goes in quarters of a power of ten
   const walk = data.walks.findIndex(w => w.scheme);
   if (walk < 0) return;
   const schemes = [data.walks[walk], ...data.others];
-  const label = make("label", $("differences"), "", "scheme");
-  const select = make("select", label, "", "", { id: "scheme" });
-  for (const { scheme } of schemes) make("option", select, "", scheme).value = scheme;
+  const label = addElement("label", $("differences"), "", "scheme");
+  const select = addElement("select", label, "", "", { id: "scheme" });
+  for (const { scheme } of schemes) addElement("option", select, "", scheme).value = scheme;
   select.addEventListener("change", () => {
-    const atEnd = here() === data.walks[walk].steps.length - 1;
+    const atEnd = getIndex() === data.walks[walk].steps.length - 1;
     data.walks[walk] = schemes.find(({ scheme }) => scheme === select.value);
     state.frames[walk] = atEnd ? data.walks[walk].steps.length - 1 : 0;
     buildProgram();
     recompute();
   });
-  const own = make("label", $("differences"), "", "h");
-  const { range, box } = slider(own, "h", -16, 0, 0.25, (read, by) => {
-    if (by === "range") box.value = number(10 ** read, 4);
+  const own = addElement("label", $("differences"), "", "h");
+  const { range, box } = addSlider(own, "h", -16, 0, 0.25, (read, by) => {
+    if (by === "range") box.value = formatNumber(10 ** read, 4);
     else range.value = Math.log10(read);
     box.setAttribute("aria-invalid", !(Number(box.value) > 0));
     if (!(Number(box.value) > 0)) return;
@@ -137,30 +137,30 @@ function buildDifferences() { // the step h goes in quarters of a power of ten
   });
   box.placeholder = "by size";
   range.setAttribute("aria-label", "h, slider: powers of ten");
-  const bySize = make("button", $("differences"), "", "h by size", { type: "button", id: "by-size",
+  const bySize = addElement("button", $("differences"), "", "h by size", { type: "button", id: "by-size",
     title: "a step for each variable, chosen from its size" });
-  const set = h => {
+  const setStepSize = h => {
     state.h = h;
     box.value = h ?? "";
     range.value = h === null ? -5.25 : Math.log10(h);
     box.removeAttribute("aria-invalid");
     bySize.disabled = h === null;
   };
-  bySize.addEventListener("click", () => { set(null); recompute(); });
-  resets.push(() => set(data.h));
+  bySize.addEventListener("click", () => { setStepSize(null); recompute(); });
+  resets.push(() => setStepSize(data.h));
 }
 const resets = [];
 function buildInputs() {
-  const unable = missing([...data.walks, ...data.others]);
+  const unable = findMissingPrimitives([...data.walks, ...data.others]);
   if (data.arrays)
-    make("p", $("sliders"), "", "Sliders are for scalars: a page made with --scalars has them.");
+    addElement("p", $("sliders"), "", "Sliders are for scalars: a page made with --scalars has them.");
   else if (unable.length)
-    make("p", $("sliders"), "", `no sliders: this page cannot compute ${unable.join(", ")}`);
+    addElement("p", $("sliders"), "", `no sliders: this page cannot compute ${unable.join(", ")}`);
   else {
     buildSliders();
     buildDifferences();
   }
-  const back = make("button", $("sliders"), "", "reset", { type: "button", id: "reset",
+  const back = addElement("button", $("sliders"), "", "reset", { type: "button", id: "reset",
     hidden: data.arrays || unable.length > 0, title: "back to the point that the page came with" });
   back.addEventListener("click", () => {
     resets.forEach(reset => reset());
@@ -170,26 +170,26 @@ function buildInputs() {
   resets.forEach(reset => reset());
 }
 
-const KEYS = { PageDown: () => jump(1), PageUp: () => jump(-1), q: () => setQuiz(!quiz.on) };
-KEYS.t = () => foldPanes(!folded("trace"), folded("program"));
-KEYS.p = () => foldPanes(folded("trace"), !folded("program"));
-for (const [key, id, turned] of [["w", "whole", whole], ["g", "alone", alone], ["s", "fold", fold]]) {
-  KEYS[key] = () => turned(!isOn(id));
+const KEYS = { PageDown: () => goToPhase(1), PageUp: () => goToPhase(-1), q: () => setQuiz(!quiz.on) };
+KEYS.t = () => foldPanes(!isFolded("trace"), isFolded("program"));
+KEYS.p = () => foldPanes(isFolded("trace"), !isFolded("program"));
+for (const [key, id, set] of [["w", "whole", showWholeGraph], ["g", "alone", showGraphAlone], ["s", "fold", setSlidersOpen]]) {
+  KEYS[key] = () => set(!isOn(id));
   $(id).addEventListener("click", KEYS[key]);
 }
 data.walks.forEach((walk, k) => {
-  KEYS[k + 1] = () => choose(k);
-  const tab = make("button", $("tabs"), "", walk.method, { type: "button" });
+  KEYS[k + 1] = () => chooseWalk(k);
+  const tab = addElement("button", $("tabs"), "", walk.method, { type: "button" });
   tab.setAttribute("role", "tab");
-  tab.addEventListener("click", () => choose(k));
+  tab.addEventListener("click", () => chooseWalk(k));
 });
 data.wrt.forEach(name => {
-  const chip = make("span", $("results"), "chip", `d${data.target}/d${name} = `);
-  parts.results.push({ chip, value: make("span", chip), error: make("small", chip, "error") });
+  const chip = addElement("span", $("results"), "chip", `d${data.target}/d${name} = `);
+  parts.results.push({ chip, value: addElement("span", chip), error: addElement("small", chip, "error") });
 });
 new ResizeObserver(fitPicture).observe($("picture")); // also where the lines below grow
-window.addEventListener("resize", () => { fitPicture(); show(); });
-window.addEventListener("hashchange", arrive);
+window.addEventListener("resize", () => { fitPicture(); showFrame(); });
+window.addEventListener("hashchange", openAddress);
 document.querySelector("main").classList.toggle("arrays", data.arrays); // their texts are wide
 buildRows();
 buildPicture();
@@ -198,4 +198,4 @@ state.walk = Math.max(0, data.walks.findIndex(walk => walk.method === data.first
 buildProgram();
 buildInputs();
 recompute();
-if (!arrive()) choose(state.walk);
+if (!openAddress()) chooseWalk(state.walk);

@@ -1,19 +1,19 @@
 // The graph as SVG. parts.vertices and parts.edges are what a step changes.
-function outline(group, shape, [x, y, w, h], words, grow = 0) { // shapes as in vertex_shapes.py
+function addOutline(group, shape, [x, y, w, h], words, grow = 0) { // shapes as in vertex_shapes.py
   const [left, top, wide, high] = [x - w / 2 - grow, y - h / 2 - grow, w + 2 * grow, h + 2 * grow];
   if (shape === "hexagon") {
     const s = Math.min(12, w / 4), r = left + wide, b = top + high;
-    return draw("polygon", group, { class: words, points:
+    return addShape("polygon", group, { class: words, points:
       `${left},${y} ${left + s},${top} ${r - s},${top} ${r},${y} ${r - s},${b} ${left + s},${b}` });
   }
   const round = { rounded: 10, circle: data.drawing.pill }[shape] ?? 0;
-  return draw("rect", group,
+  return addShape("rect", group,
     { class: words, x: left, y: top, width: wide, height: high, rx: round });
 }
-function body(group, role, box) {
+function addBody(group, role, box) {
   const shape = data.shapes[role][0];
-  outline(group, shape, box, `body ${role}`);
-  if (shape === "double") outline(group, shape, box, `body ${role}`, -4);
+  addOutline(group, shape, box, `body ${role}`);
+  if (shape === "double") addOutline(group, shape, box, `body ${role}`, -4);
 }
 const parts = { vertices: [], edges: [], rows: [], lines: [], results: [], ofRow: [] };
 function buildPicture() {
@@ -23,36 +23,36 @@ function buildPicture() {
     const line = place.lines[k], end = line[line.length - 1], tip = place.tips[k];
     const [dx, dy] = [tip[0] - end[0], tip[1] - end[1]], size = Math.hypot(dx, dy) || 1;
     const [ux, uy] = [dx / size * 6, dy / size * 6];
-    const path = draw("polyline", svg,
+    const path = addShape("polyline", svg,
       { class: "edge", points: line.map(p => p.join(",")).join(" "), "data-edge": `${tail}>${head}` });
     const points = `${tip.join(",")} ${end[0] - uy},${end[1] + ux} ${end[0] + uy},${end[1] - ux}`;
     parts.edges.push({ path, points });
   });
   data.vertices.forEach(([name, role, row], k) => {
     const box = place.boxes[k], [x, y, w, h] = box;
-    const group = draw("g", svg, { class: "vertex", "data-vertex": name });
-    body(group, role, box);
-    outline(group, data.shapes[role][0], box, "ring", 5);
+    const group = addShape("g", svg, { class: "vertex", "data-vertex": name });
+    addBody(group, role, box);
+    addOutline(group, data.shapes[role][0], box, "ring", 5);
     // A flag, as in the tables: the second cue beside the color. Not where the arrows come in.
     const left = x - w / 2 - 9, top = y - h / 2 - 9;
-    draw("polygon", group, { class: "flag", points: place.is_horizontal
+    addShape("polygon", group, { class: "flag", points: place.is_horizontal
       ? `${x},${top} ${x - 11},${top - 15} ${x + 11},${top - 15}`
       : `${left},${y} ${left - 15},${y - 11} ${left - 15},${y + 11}` });
-    draw("text", group, { class: "name", x, y: y - 15 }, name);
-    const value = draw("text", group, { x, y: y + 7 });
-    const derivative = draw("text", group, { x, y: y + 28 });
+    addShape("text", group, { class: "name", x, y: y - 15 }, name);
+    const value = addShape("text", group, { x, y: y + 7 });
+    const derivative = addShape("text", group, { x, y: y + 28 });
     const room = w - (data.shapes[role][0] === "hexagon" ? 30 : 16);
     parts.vertices.push({ name, group, value, derivative, room });
     parts.ofRow[row] = parts.vertices[k];
   });
   for (const edge of parts.edges) // heads over the ring of a vertex that is lit
-    edge.arrow = draw("polygon", svg, { class: "tip", points: edge.points });
+    edge.arrow = addShape("polygon", svg, { class: "tip", points: edge.points });
   data.edges.forEach((_, k) => { // numbers over everything else
     const [x, y] = place.labels[k];
-    parts.edges[k].label = draw("text", svg, { class: "partial", x, y: y + 6 });
+    parts.edges[k].label = addShape("text", svg, { class: "partial", x, y: y + 6 });
   });
 }
-function squeeze(text, room) { // a long number is written narrower, not over the rim of its vertex
+function squeezeText(text, room) { // a long number is written narrower, not over the rim of its vertex
   text.removeAttribute("textLength");
   if (text.textContent.length > 11 && text.getComputedTextLength() > room) {
     text.setAttribute("textLength", room);
@@ -73,15 +73,15 @@ function buildLegend() {
   const roles = [...new Set(data.vertices.map(([, role]) => role))];
   for (const [role, [, word]] of Object.entries(data.shapes)) {
     if (!roles.includes(role)) continue;
-    const entry = make("span", $("legend"), "entry");
-    const swatch = draw("svg", entry, { class: "swatch", viewBox: "-2 -2 64 40" });
-    body(swatch, role, [30, 18, 58, 34]);
-    make("span", entry, "", word);
+    const entry = addElement("span", $("legend"), "entry");
+    const swatch = addShape("svg", entry, { class: "swatch", viewBox: "-2 -2 64 40" });
+    addBody(swatch, role, [30, 18, 58, 34]);
+    addElement("span", entry, "", word);
   }
-  const lit = make("span", $("legend"), "entry");
-  const swatch = draw("svg", lit, { class: "swatch lit", viewBox: "-2 -2 64 40" });
-  draw("polygon", swatch, { class: "flag", points: "14,18 0,8 0,28" });
-  draw("line", swatch, { class: "edge lit", x1: 18, y1: 18, x2: 60, y2: 18 });
-  make("span", lit, "", "this step");
-  parts.flow = make("span", $("legend"), "entry");
+  const lit = addElement("span", $("legend"), "entry");
+  const swatch = addShape("svg", lit, { class: "swatch lit", viewBox: "-2 -2 64 40" });
+  addShape("polygon", swatch, { class: "flag", points: "14,18 0,8 0,28" });
+  addShape("line", swatch, { class: "edge lit", x1: 18, y1: 18, x2: 60, y2: 18 });
+  addElement("span", lit, "", "this step");
+  parts.flow = addElement("span", $("legend"), "entry");
 }

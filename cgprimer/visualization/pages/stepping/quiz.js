@@ -3,12 +3,12 @@ const quiz = { on: false, asked: 0, right: 0, tries: [], question: "", marked: [
 const WORDS = { bar: "adjoint", dot: "tangent" };
 
 // Parses a number as people write it: 0.75, 0,75, 3/4, 7.5e-1, −7,5·10^-1, inf; null for anything else.
-function numberRead(text) {
+function parseNumber(text) {
   const plain = text.replace(/\s/g, "").replace(/[−–]/g, "-").replace(/^≈/, "")
     .replace("∞", "inf").replace(/[·×*]10\^\(?([+-]?\d+)\)?/, "e$1");
   const parts = plain.split("/").map(part => {
     const [, sign, word] = /^([+-]?)(inf|nan)$/i.exec(part) ?? [];
-    if (word) return numeric((sign === "-" ? "-" : "") + word.toLowerCase()) ?? NaN;
+    if (word) return parseNumeric((sign === "-" ? "-" : "") + word.toLowerCase()) ?? NaN;
     const is = /^[+-]?(\d+[.,]?\d*|[.,]\d+)(e[+-]?\d+)?$/i.test(part);
     return is ? Number(part.replace(",", ".")) : null;
   });
@@ -17,23 +17,23 @@ function numberRead(text) {
 }
 // An answer is correct if it differs by at most half a unit of the third digit. 0 is correct for
 // values that consist of rounding errors only.
-function agrees(answer, value, operands) {
+function isCorrect(answer, value, operands) {
   if (Object.is(answer, value) || answer === value) return true;
   if (value === 0) return false;
   const unit = 10 ** (Number(value.toExponential().split("e")[1]) - 2);
   const noise = answer === 0 ? 2 ** -50 * Math.max(0, ...operands.map(Math.abs)) : 0;
   return Math.abs(answer - value) <= Math.max(noise, 0.5 * unit * (1 + 1e-9));
 }
-function tooRough(text, answer, value) { // correct in fewer than three digits
+function isTooRough(text, answer, value) { // correct in fewer than three digits
   const digits = text.replace(/e.*$/i, "").replace(/\D/g, "").replace(/^0+/, "").length;
   return !text.includes("/") && digits > 0 && digits < 3 && Number(value.toPrecision(digits)) === answer;
 }
-function upcoming() {
-  const step = data.walks[state.walk].steps[here() + 1], numbers = numbersOf(state.walk);
+function findNextStep() {
+  const step = data.walks[state.walk].steps[getIndex() + 1], numbers = getNumbers(state.walk);
   const value = step && step.result >= 0 ? numbers[step.result] : undefined;
   return { step, value: typeof value === "number" ? value : undefined, numbers };
 }
-function named(step) { // the question, without the formula of the answer
+function formatQuestion(step) { // the question, without the formula of the answer
   const parts = step.text.split("; "), walk = data.walks[state.walk];
   const part = parts.length > 1 ? parts.find(text => text.endsWith(" = 1")) ?? step.text : step.text;
   const equals = part.indexOf(" = "), name = equals < 0 ? part : part.slice(0, equals);
@@ -43,75 +43,75 @@ function named(step) { // the question, without the formula of the answer
   const of = word && shown[0] !== "edge" ? ` of ${data.rows[shown[1]][0]}` : "";
   return [`${name} = ?`, word ? `the ${word}${of}` : ""];
 }
-function mark(step) { // marks the places of the number
+function markAsked(step) { // marks the places of the number
   for (const node of quiz.marked) node.classList.remove("asked");
   const vertex = parts.vertices.find(v => v.name === step?.vertices[0]);
   quiz.marked = !step ? [] : [parts.rows[step.row]?.[step.column], parts.lines[step.line]?.item,
     step.vertices.length < 3 && vertex?.group].filter(Boolean);
   for (const node of quiz.marked) node.classList.add("asked");
 }
-function ask() {
+function updateQuestion() {
   if (!quiz.on) return;
-  const { step, value } = upcoming(), question = [state.walk, here(), value].join();
+  const { step, value } = findNextStep(), question = [state.walk, getIndex(), value].join();
   if (question !== quiz.question) {
     Object.assign(quiz, { question, tries: [] });
     $("answer").value = "";
-    put($("verdict"), "");
+    setText($("verdict"), "");
   }
-  const [name, words] = value === undefined ? ["", step ? "no question here: press Enter to continue" : "that was the last step"] : named(step);
-  put($("question"), name);
-  put($("kind"), words);
+  const [name, words] = value === undefined ? ["", step ? "no question here: press Enter to continue" : "that was the last step"] : formatQuestion(step);
+  setText($("question"), name);
+  setText($("kind"), words);
   $("answer").disabled = $("reveal").disabled = $("check").disabled = !step;
-  mark(value === undefined ? null : step);
-  put($("score"), `right at once: ${quiz.right} of ${quiz.asked}`);
+  markAsked(value === undefined ? null : step);
+  setText($("score"), `right at once: ${quiz.right} of ${quiz.asked}`);
 }
-function goOn(said) {
-  stop();
-  go(here() + 1);
-  put($("verdict"), said);
+function goToNextStep(verdict) {
+  stopPlaying();
+  goTo(getIndex() + 1);
+  setText($("verdict"), verdict);
 }
-function check() {
-  const { step, value, numbers } = upcoming(), text = $("answer").value.trim();
+function checkAnswer() {
+  const { step, value, numbers } = findNextStep(), text = $("answer").value.trim();
   if (!step) return;
-  if (value === undefined) return goOn("");
+  if (value === undefined) return goToNextStep("");
   if (text === "") return;
-  const answer = numberRead(text), tries = quiz.tries.length ? `${quiz.tries.join("  ")}  ` : "";
+  const answer = parseNumber(text), tries = quiz.tries.length ? `${quiz.tries.join("  ")}  ` : "";
   const operands = step.operands.map(([, k]) => numbers[k]).filter(Number.isFinite);
-  if (answer === null) return put($("verdict"), `${tries}“${text}” is not a number: write 0.75, 0,75, 3/4 or 7.5e-1`);
-  if (agrees(answer, value, operands)) {
+  if (answer === null) return setText($("verdict"), `${tries}“${text}” is not a number: write 0.75, 0,75, 3/4 or 7.5e-1`);
+  if (isCorrect(answer, value, operands)) {
     if (!quiz.tries.length) {
       quiz.asked++;
       quiz.right++;
     }
-    return goOn(`${tries}✓ ${text} is right`);
+    return goToNextStep(`${tries}✓ ${text} is right`);
   }
-  if (tooRough(text, answer, value)) return put($("verdict"), `${tries}${text} is rounded too far: three digits`);
+  if (isTooRough(text, answer, value)) return setText($("verdict"), `${tries}${text} is rounded too far: three digits`);
   if (!quiz.tries.length) quiz.asked++;
   quiz.tries.push(`✗ ${text}`);
-  const sign = agrees(-answer, value, operands) ? ": look at the sign" : "";
-  put($("verdict"), `${quiz.tries.join("  ")}${sign}`);
-  put($("score"), `right at once: ${quiz.right} of ${quiz.asked}`);
+  const sign = isCorrect(-answer, value, operands) ? ": look at the sign" : "";
+  setText($("verdict"), `${quiz.tries.join("  ")}${sign}`);
+  setText($("score"), `right at once: ${quiz.right} of ${quiz.asked}`);
   $("answer").select();
 }
-function reveal() {
-  const { step, value } = upcoming();
+function revealAnswer() {
+  const { step, value } = findNextStep();
   if (!step) return;
   if (value !== undefined && !quiz.tries.length) quiz.asked++;
-  goOn(value === undefined ? "" : `shown: ${marked(value)}`);
+  goToNextStep(value === undefined ? "" : `shown: ${markRounding(value)}`);
 }
 function setQuiz(on) {
   Object.assign(quiz, { on, question: "" });
   $("quiz").hidden = !on;
   $("ask").setAttribute("aria-pressed", on);
-  mark(null);
-  ask();
+  markAsked(null);
+  updateQuestion();
   if (on) $("answer").focus();
 }
 $("ask").addEventListener("click", () => setQuiz(!quiz.on));
-$("quiz").addEventListener("submit", event => { event.preventDefault(); check(); });
-$("reveal").addEventListener("click", reveal);
+$("quiz").addEventListener("submit", event => { event.preventDefault(); checkAnswer(); });
+$("reveal").addEventListener("click", revealAnswer);
 // Numbers do not contain these letters; arrows change the step while the answer is empty.
-const ANSWERING = { q: () => setQuiz(false), "?": reveal, ArrowRight: () => go(here() + 1), ArrowLeft: () => go(here() - 1) };
+const ANSWERING = { q: () => setQuiz(false), "?": revealAnswer, ArrowRight: () => goTo(getIndex() + 1), ArrowLeft: () => goTo(getIndex() - 1) };
 $("answer").addEventListener("keydown", event => {
   const arrow = event.key.startsWith("Arrow");
   if (event.ctrlKey || event.altKey || event.metaKey || (arrow && $("answer").value)) return;

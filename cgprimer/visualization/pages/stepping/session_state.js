@@ -11,7 +11,7 @@ function saveState() {
     }),
     moved: moved.map(([name, value]) => [name, data.point[name], value]),
     scheme: differs?.scheme, h: Object.is(state.h, data.h) ? undefined : state.h,
-    folds, panes: [folded("trace"), folded("program")], speed: $("speed").value, playing: timer !== null,
+    folds, panes: [isFolded("trace"), isFolded("program")], speed: $("speed").value, playing: timer !== null,
     quiz: { on: quiz.on, asked: quiz.asked, right: quiz.right }, answer: $("answer").value,
   };
 }
@@ -39,7 +39,7 @@ function restoreState(saved) {
   $("speed").value = saved.speed;
   Object.assign(quiz, { asked: saved.quiz.asked, right: saved.quiz.right });
   if (quiz.on !== saved.quiz.on) setQuiz(saved.quiz.on);
-  choose(Math.max(0, data.walks.findIndex(walk => walk.method === saved.method)));
+  chooseWalk(Math.max(0, data.walks.findIndex(walk => walk.method === saved.method)));
   $("answer").value = saved.answer;
-  if (saved.playing) play();
+  if (saved.playing) togglePlay();
 }

@@ -1,27 +1,27 @@
 // The page with steps: data.walks[k].steps list the values of the walk's tape that become visible.
 // No text of a user is executed: an instruction names a function of PRIMITIVES.
-const withNumbers = walk => ({ ...walk, numbers: walk.numbers.map(numeric) });
-function received(text) {
+const parseNumbers = walk => ({ ...walk, numbers: walk.numbers.map(parseNumeric) });
+function parseData(text) {
   const read = JSON.parse(text);
-  const point = Object.fromEntries(Object.entries(read.point).map(([n, v]) => [n, numeric(v)]));
-  return { ...read, point, walks: read.walks.map(withNumbers), others: read.others.map(withNumbers) };
+  const point = Object.fromEntries(Object.entries(read.point).map(([n, v]) => [n, parseNumeric(v)]));
+  return { ...read, point, walks: read.walks.map(parseNumbers), others: read.others.map(parseNumbers) };
 }
-const data = received($("data").textContent);
+const data = parseData($("data").textContent);
 const state = { walk: 0, frames: data.walks.map(() => 0), point: { ...data.point }, h: data.h,
   computed: null, shown: null, lit: [], whole: false };
-const here = () => state.frames[state.walk];
+const getIndex = () => state.frames[state.walk];
 // Replaces the step of a method that has none.
 const NOTHING = { text: "", line: -1, row: -1, result: -1, operands: [], vertices: [], edges: [], note: "" };
-const numbersOf = walk => state.computed ? state.computed[walk] : data.walks[walk].numbers;
+const getNumbers = walk => state.computed ? state.computed[walk] : data.walks[walk].numbers;
 
 function buildRows() {
   data.rows.forEach(([name, expression]) => {
-    const row = make("tr", $("rows"));
+    const row = addElement("tr", $("rows"));
     row.setAttribute("role", "row"); // the style sheet removes the roles of table elements
-    const mark = make("td", row, "mark");
-    make("td", row, "", name);
-    make("td", row, "expression", expression);
-    const value = make("td", row, "number"), derivative = make("td", row, "number");
+    const mark = addElement("td", row, "mark");
+    addElement("td", row, "", name);
+    addElement("td", row, "expression", expression);
+    const value = addElement("td", row, "number"), derivative = addElement("td", row, "number");
     for (const cell of row.cells) cell.setAttribute("role", "cell");
     parts.rows.push({ row, mark, value, derivative });
   });
@@ -38,15 +38,15 @@ function buildProgram() {
   const walk = data.walks[state.walk];
   $("lines").replaceChildren();
   parts.lines = walk.lines.map(text => {
-    const item = make("li", $("lines"));
-    const mark = make("span", item, "mark");
-    make("span", item, "code", text);
-    return { item, mark, value: make("span", item, "number") };
+    const item = addElement("li", $("lines"));
+    const mark = addElement("span", item, "mark");
+    addElement("span", item, "code", text);
+    return { item, mark, value: addElement("span", item, "number") };
   });
   if (walk.refusal) { // no line breaks within options
-    const words = make("span", make("li", $("lines"), "refused"), "code");
+    const words = addElement("span", addElement("li", $("lines"), "refused"), "code");
     for (const part of walk.refusal.split(/(--\S+)/))
-      if (part.startsWith("--")) make("span", words, "word", part);
+      if (part.startsWith("--")) addElement("span", words, "word", part);
       else words.append(part);
   }
   fitPanes(walk);
@@ -64,19 +64,19 @@ function buildHeading(title) { // no line breaks within words; long titles break
   words.forEach((word, k) => {
     if (k) heading.append(words[k - 1].endsWith("/") ? document.createElement("wbr") : " ");
     const cut = word.length > 11 && words.length > 1 && word.endsWith("/");
-    make("span", heading, "word", cut ? `${word.slice(0, 9)}…/` : word);
+    addElement("span", heading, "word", cut ? `${word.slice(0, 9)}…/` : word);
   });
 }
 function fitColumns() { // as wide as the widest number of the walk, so that columns do not move
-  const walk = data.walks[state.walk], numbers = numbersOf(state.walk);
+  const walk = data.walks[state.walk], numbers = getNumbers(state.walk);
   // "not computed"; and the heading, whose bold letters are wider than those of the numbers
   const words = [...$("derivative").children].map(word => 1.15 * word.textContent.length);
   const widest = { value: 12, derivative: Math.max(13, ...words), line: 1 };
   for (const step of walk.steps) {
     for (const [column, , value] of step.reveals) if (column in widest)
-      widest[column] = Math.max(widest[column], marked(numbers[value]).length);
+      widest[column] = Math.max(widest[column], markRounding(numbers[value]).length);
     if (step.line >= 0 && step.result >= 0)
-      widest.line = Math.max(widest.line, marked(numbers[step.result]).length);
+      widest.line = Math.max(widest.line, markRounding(numbers[step.result]).length);
   }
   const name = Math.max(4, ...data.rows.map(row => row[0].length));
   const style = $("trace").style;
@@ -87,52 +87,52 @@ function fitColumns() { // as wide as the widest number of the walk, so that col
 }
 
 // --- what a step changes -------------------------------------------------------------------------
-const endless = value => typeof value === "number" && !Number.isFinite(value);
-function odd(node, value) {
-  const is = endless(value);
+const isNotFinite = value => typeof value === "number" && !Number.isFinite(value);
+function markNotFinite(node, value) {
+  const is = isNotFinite(value);
   if (node.classList.contains("odd") !== is) node.classList.toggle("odd", is);
 }
 function paintRow(k, known, walk, unmoved) {
   const row = parts.rows[k], vertex = parts.ofRow[k];
   const value = known.get(`value:${k}`), derivative = known.get(`derivative:${k}`);
   const sum = derivative === undefined ? known.get(`sofar:${k}`) : undefined;
-  const part = sum === undefined ? "" : `${marked(sum)} + …`;
-  put(row.value, value === undefined ? UNKNOWN : marked(value), value === undefined);
-  put(row.derivative, derivative === undefined ? part || UNKNOWN : marked(derivative),
+  const part = sum === undefined ? "" : `${markRounding(sum)} + …`;
+  setText(row.value, value === undefined ? UNKNOWN : markRounding(value), value === undefined);
+  setText(row.derivative, derivative === undefined ? part || UNKNOWN : markRounding(derivative),
     derivative === undefined);
-  odd(row.value, value);
-  odd(row.derivative, derivative ?? sum);
+  markNotFinite(row.value, value);
+  markNotFinite(row.derivative, derivative ?? sum);
   if (!vertex) return;
-  put(vertex.value, value === undefined ? UNKNOWN : moved(value, unmoved.get(`value:${k}`)),
+  setText(vertex.value, value === undefined ? UNKNOWN : formatShifted(value, unmoved.get(`value:${k}`)),
     value === undefined);
-  put(vertex.derivative, derivative === undefined ? part
-    : `${walk.mark} ${marked(derivative)}`, derivative === undefined);
-  odd(vertex.value, value);
-  odd(vertex.derivative, derivative ?? sum);
-  for (const text of [vertex.value, vertex.derivative]) squeeze(text, vertex.room);
+  setText(vertex.derivative, derivative === undefined ? part
+    : `${walk.mark} ${markRounding(derivative)}`, derivative === undefined);
+  markNotFinite(vertex.value, value);
+  markNotFinite(vertex.derivative, derivative ?? sum);
+  for (const text of [vertex.value, vertex.derivative]) squeezeText(text, vertex.room);
 }
 const painters = {
   value: paintRow, derivative: paintRow, sofar: paintRow,
   edge: (k, known) => {
     const { label } = parts.edges[k], value = known.get(`edge:${k}`);
-    put(label, value === undefined ? "" : value.shape ?? marked(value));
-    odd(label, value);
+    setText(label, value === undefined ? "" : value.shape ?? markRounding(value));
+    markNotFinite(label, value);
   },
   line: (k, known) => {
     const node = parts.lines[k].value, value = known.get(`line:${k}`);
-    put(node, value === undefined ? "" : marked(value));
-    odd(node, value);
+    setText(node, value === undefined ? "" : markRounding(value));
+    markNotFinite(node, value);
   },
   result: (k, known, walk) => {
     const { chip, value, error } = parts.results[k], found = known.get(`result:${k}`);
-    put(value, found === undefined ? UNKNOWN : marked(found, 8), found === undefined);
-    odd(value, found);
+    setText(value, found === undefined ? UNKNOWN : markRounding(found, 8), found === undefined);
+    markNotFinite(value, found);
     chip.classList.toggle("done", found !== undefined);
     const exact = walk.scheme && found !== undefined ? state.exact?.[k] : undefined;
-    put(error, exact === undefined ? "" : `error ${number(Math.abs(found - exact), 3)}`);
+    setText(error, exact === undefined ? "" : `error ${formatNumber(Math.abs(found - exact), 3)}`);
   },
 };
-function paint({ known, unmoved, touched }, walk) {
+function paintFrame({ known, unmoved, touched }, walk) {
   if (touched) for (const key of touched) {
     const [column, k] = key.split(":");
     painters[column](Number(k), known, walk, unmoved);
@@ -142,7 +142,7 @@ function paint({ known, unmoved, touched }, walk) {
       parts[`${column}s`].forEach((_, k) => painters[column](k, known, walk));
   }
 }
-function light(step) { // highlights the current instruction in picture, trace and program
+function highlightStep(step) { // highlights the current instruction in picture, trace and program
   const row = parts.rows[step.row], nodes = [row?.row, parts.lines[step.line]?.item];
   for (const { name, group } of parts.vertices) if (step.vertices.includes(name)) nodes.push(group);
   for (const k of step.edges) nodes.push(parts.edges[k].path, parts.edges[k].arrow);
@@ -153,7 +153,7 @@ function light(step) { // highlights the current instruction in picture, trace a
   for (const [node, word] of lit) if (!node.classList.contains(word)) node.classList.add(word);
   state.lit = lit;
 }
-function reach(pane, node, nodes = null, above = 0) { // scrolls the pane only if the element is not visible
+function planScroll(pane, node, nodes = null, above = 0) { // scrolls the pane only if the element is not visible
   const a = pane.getBoundingClientRect(), b = node.getBoundingClientRect();
   const high = a.height - above, top = b.top - a.top - above;
   let down = 0;
@@ -176,48 +176,48 @@ function reach(pane, node, nodes = null, above = 0) { // scrolls the pane only i
     ? b.left - a.left - (a.width - b.width) / 2 : 0;
   return () => { if (down || across) pane.scrollBy(across, down); };
 }
-function aside(pane, { row }, cell) { // scrolls to the current column, next to the name, which stays
+function planSideScroll(pane, { row }, cell) { // scrolls to the current column, next to the name, which stays
   const [a, b, name] = [pane, cell, row.cells[1]].map(node => node.getBoundingClientRect());
   const across = Math.max(0, b.right - a.right) || Math.min(0, b.left - name.right);
   return () => { if (across) pane.scrollBy(across, 0); };
 }
-function show() {
-  const walk = data.walks[state.walk], last = here(), step = walk.steps[last] ?? NOTHING;
-  const numbers = numbersOf(state.walk);
-  state.shown = frame(walk, numbers, last, state.shown);
-  paint(state.shown, walk);
-  light(step);
+function showFrame() {
+  const walk = data.walks[state.walk], last = getIndex(), step = walk.steps[last] ?? NOTHING;
+  const numbers = getNumbers(state.walk);
+  state.shown = computeFrame(walk, numbers, last, state.shown);
+  paintFrame(state.shown, walk);
+  highlightStep(step);
   const all = walk.steps.length;
-  put($("count"), all ? `step ${last + 1} of ${all}` : "");
-  put($("phase"), walk.phases[step.phase]?.title ?? "");
-  const found = numbers[step.result], result = found === undefined ? "" : marked(found, 8);
+  setText($("count"), all ? `step ${last + 1} of ${all}` : "");
+  setText($("phase"), walk.phases[step.phase]?.title ?? "");
+  const found = numbers[step.result], result = found === undefined ? "" : markRounding(found, 8);
   const sign = step.text.includes(" = ") ? " →" : ":"; // a path has arrows of its own
   const equals = result && !step.text.endsWith(` = ${result}`) ? `${sign} ${result}` : "";
-  put($("what"), all ? step.text + equals : `${walk.method}: ${walk.refusal}`);
-  const told = [];
+  setText($("what"), all ? step.text + equals : `${walk.method}: ${walk.refusal}`);
+  const notes = [];
   if (step.operands.length) {
-    const written = step.operands.map(([n, value]) => `${n} = ${marked(numbers[value])}`.replace("= ≈", "≈ "));
-    if (written.length > 8) written.splice(7, written.length - 8, "…"); // as many as names in a text
-    told.push(`with ${written.join(", ")}`);
+    const operands = step.operands.map(([n, value]) => `${n} = ${markRounding(numbers[value])}`.replace("= ≈", "≈ "));
+    if (operands.length > 8) operands.splice(7, operands.length - 8, "…"); // as many as names in a text
+    notes.push(`with ${operands.join(", ")}`);
   }
-  if (step.note) told.push(step.note);
-  if (endless(found)) {
-    const first = walk.steps.findIndex(s => s.result >= 0 && endless(numbers[s.result]));
-    if (first >= 0 && first < last) told.push(`not finite since step ${first + 1}: ${walk.steps[first].text}`);
+  if (step.note) notes.push(step.note);
+  if (isNotFinite(found)) {
+    const first = walk.steps.findIndex(s => s.result >= 0 && isNotFinite(numbers[s.result]));
+    if (first >= 0 && first < last) notes.push(`not finite since step ${first + 1}: ${walk.steps[first].text}`);
   }
-  put($("with"), told.join(" · "));
+  setText($("with"), notes.join(" · "));
   $("place").value = last;
   $("place").setAttribute("aria-valuetext", `step ${last + 1} of ${all}`);
   $("start").disabled = $("back").disabled = last === 0;
   $("forward").disabled = $("end").disabled = last >= all - 1;
   const moves = []; // everything is measured before anything scrolls, which needs one layout
   const row = parts.rows[step.row];
-  if (row) moves.push(reach($("trace"), row.row, $("rows").children, $("head").offsetHeight));
-  if (row?.[step.column]) moves.push(aside($("trace"), row, row[step.column]));
-  if (step.line >= 0) moves.push(reach($("program"), parts.lines[step.line].item, $("lines").children));
+  if (row) moves.push(planScroll($("trace"), row.row, $("rows").children, $("head").offsetHeight));
+  if (row?.[step.column]) moves.push(planSideScroll($("trace"), row, row[step.column]));
+  if (step.line >= 0) moves.push(planScroll($("program"), parts.lines[step.line].item, $("lines").children));
   const vertex = parts.vertices.find(v => v.name === step.vertices[0]);
-  if (vertex && step.vertices.length < 3) moves.push(reach($("picture"), vertex.group));
+  if (vertex && step.vertices.length < 3) moves.push(planScroll($("picture"), vertex.group));
   for (const move of moves) move();
-  ask();
-  remember();
+  updateQuestion();
+  storeAddress();
 }

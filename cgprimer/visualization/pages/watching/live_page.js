@@ -3,10 +3,10 @@
 const INTERVAL = 400; // milliseconds
 let frame = null, shown = "";
 
-function showBanner(said, error) {
-  $("banner").hidden = !said;
-  put($("said"), said);
-  put($("error"), error);
+function showBanner(headline, error) {
+  $("banner").hidden = !headline;
+  setText($("said"), headline);
+  setText($("error"), error);
 }
 function printPage(event) { // prints the page instead of the window around it
   if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "p" || !frame) return;
@@ -18,7 +18,7 @@ function copyTheme() {
   if (look) document.documentElement.dataset.look = look;
 }
 function replacePage(version) { // resolves to true if the new page was loaded
-  const next = make("iframe", $("stage"), "coming", "",
+  const next = addElement("iframe", $("stage"), "coming", "",
     { src: `page?${version}${frame ? "" : location.hash}`, title: "the page", allow: "fullscreen" });
   next.dataset.live = "yes"; // full screen belongs to this window, which stays
   return new Promise(done => next.addEventListener("load", () => {
