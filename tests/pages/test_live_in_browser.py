@@ -172,7 +172,7 @@ def test_an_end_and_a_new_beginning(browser: Any, tmp_path: Path) -> None:
         browser.get(address)
         wait(browser, "frame !== null && shown !== ''")
     port = int(address.rstrip("/").rpartition(":")[2])
-    wait(browser, "$('said').textContent.includes('cgprimer has ended')")
+    wait(browser, "$('said').textContent.includes('cgprimer has stopped')")
     assert made.inside("return data.wrt.length") == 4  # what was there is there
     made.write("xw = k*xa; parameter k = 2; input xa = 3")
     again = LivePage(lambda: step(cgprimer.load(made.path)), [str(made.path)])
@@ -205,10 +205,10 @@ def test_a_class_answers_every_question(quiz: Any) -> None:
         assert text(quiz, "question") == f"{frame.step.text.split(' = ')[0]} = ?"
         assert frame.result is not None
         press(quiz, f"{frame.result:.3g}", "\ue007")
-        assert text(quiz, "verdict") == f"✓ {frame.result:.3g} is right"
+        assert text(quiz, "verdict") == f"✓ {frame.result:.3g} is correct"
         assert frame.step.text in text(quiz, "what")  # the explanation
     asked = len(frames) - 1
-    assert text(quiz, "score") == f"right at once: {asked} of {asked}"
+    assert text(quiz, "score") == f"correct at first try: {asked} of {asked}"
     assert text(quiz, "kind") == "that was the last step"
     assert quiz.execute_script("return [localStorage.length, document.cookie]") == [0, ""]
 
@@ -245,8 +245,8 @@ def test_what_is_asked_is_said_in_words(quiz: Any) -> None:
         *((t, "✓") for t in ("22.6875", "22.7", "22,7", "22.69", "363/16", "2.27e1", "2,27·10^1")),
         *((t, "✓") for t in ("≈22.7", " + 22.7", "45.375 / 2")),
         *((t, "✗") for t in ("22.6", "5", "1/0", "nan", "inf", "0")),
-        *((t, "look at the sign") for t in ("-22.7", "−22.7")),
-        *((t, "rounded too far") for t in ("23", "2e1")),
+        *((t, "check the sign") for t in ("-22.7", "−22.7")),
+        *((t, "rounded too much") for t in ("23", "2e1")),
         *((t, "is not a number") for t in ("22..7", "1,234.5", "alert(1)", "1/2/3", "<b>")),
         ("", ""),
     ],
@@ -256,18 +256,18 @@ def test_answers(quiz: Any, given: str, verdict: str) -> None:
     said = answer(quiz, given)
     assert verdict in said
     assert (said == "") == (verdict == "")
-    counted = {"✓": "1 of 1", "✗": "0 of 1", "look at the sign": "0 of 1"}.get(verdict, "0 of 0")
-    assert text(quiz, "score") == f"right at once: {counted}"
+    counted = {"✓": "1 of 1", "✗": "0 of 1", "check the sign": "0 of 1"}.get(verdict, "0 of 0")
+    assert text(quiz, "score") == f"correct at first try: {counted}"
 
 
 def test_wrong_answers_are_shown_until_it_is_right(quiz: Any) -> None:
     assert answer(quiz, "7") == "✗ 7"
     assert answer(quiz, "8") == "✗ 7  ✗ 8"
-    assert answer(quiz, "0.25") == "✗ 7  ✗ 8  ✓ 0.25 is right"
-    assert text(quiz, "score") == "right at once: 0 of 1"
+    assert answer(quiz, "0.25") == "✗ 7  ✗ 8  ✓ 0.25 is correct"
+    assert text(quiz, "score") == "correct at first try: 0 of 1"
     press(quiz, "?")
     assert text(quiz, "verdict") == "shown: 0.25"
-    assert text(quiz, "score") == "right at once: 0 of 2"
+    assert text(quiz, "score") == "correct at first try: 0 of 2"
     assert quiz.execute_script("return getIndex()") == 2
 
 
@@ -286,7 +286,7 @@ def test_the_keys_of_the_quiz(quiz: Any) -> None:
     press(quiz, "2", "q")
     quiz.find_element("id", "forward").click()
     press(quiz, "2", ",", "0", Keys.ENTER)  # typed while a button has the focus
-    assert "✓ 2,0 is right" in text(quiz, "verdict")
+    assert "✓ 2,0 is correct" in text(quiz, "verdict")
     assert quiz.find_element("id", "ask").get_attribute("aria-pressed") == "true"
 
 

@@ -157,7 +157,7 @@ def test_methods_that_refuse_and_graphs_that_are_large() -> None:
     assert "summarised by layers" in text
     rows = table(page, "trace")
     assert len(rows) == 1 + 30 + 1
-    assert any("left out" in row[0] for row in rows)
+    assert any("omitted" in row[0] for row in rows)
     with pytest.raises(DifferentiationError):
         trace_method(found, refused[0])
 

@@ -59,8 +59,8 @@ def test_stages_pass_micro_batches_on() -> None:
         graph, data, place="layers:2", micro_batches=2, batch_size=10, epochs=1, simulate=True
     )
     words = [one.words for one in list_events(run, record_of(run))]
-    assert words[1] == "worker 1 sent micro-batch 1 on"
-    assert any(one.endswith("makes step 1") for one in words)
+    assert words[1] == "worker 1 sent micro-batch 1 to the next stage"
+    assert any(one.endswith("completes step 1") for one in words)
 
 
 def test_the_page_is_whole_and_its_frames_lie_in_the_picture(tmp_path: Path) -> None:

@@ -154,7 +154,8 @@ def exercises_for(
                 break
         else:
             raise UsageError(
-                f"only {len(used)} different sheets exist, fewer than there are students",
+                "cannot create a different sheet for each student: only"
+                f" {len(used)} different sheets exist",
                 hint="use more kinds, a higher difficulty, or random graphs",
             )
         used.add(questions)

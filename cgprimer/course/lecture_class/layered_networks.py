@@ -64,7 +64,7 @@ def check_layers(
     structure = "-".join(map(str, sizes))
     if num_layers is not None and num_layers != len(sizes):
         raise UsageError(
-            f"num_layers is {num_layers}, but the expressions have {len(sizes)}: {structure}",
+            f"num_layers is {num_layers}, but the network has {len(sizes)} layers: {structure}",
             hint="count the inputs as a layer",
         )
     if config is not None and list(config) != sizes:

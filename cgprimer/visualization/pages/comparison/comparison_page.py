@@ -157,7 +157,7 @@ def _build_table_sections(comparison: Comparison) -> list[TableSection]:
     sections = []
     derivatives = comparison_text.build_derivative_table(comparison, _MOST_DERIVATIVES)
     if derivatives is not None:
-        caption = "each derivative by each method, and its relative error"
+        caption = "derivatives computed by each method, with relative errors"
         remarks = comparison_text.explain_missing_errors(comparison)
         notes = [note for note in (derivatives.note, *remarks) if note]
         sections.append(TableSection("Derivatives", caption, derivatives, notes))
@@ -214,7 +214,7 @@ def _build_trace_table(comparison: Comparison, result: MethodResult) -> TraceTab
     ]
     n_omitted, half = len(rows) - _MOST_ROWS, _MOST_ROWS // 2
     if n_omitted > 0:
-        gap = TraceRow(omitted=f"{pluralize(n_omitted, 'row')} left out")
+        gap = TraceRow(omitted=f"{pluralize(n_omitted, 'row')} omitted")
         rows = [*rows[:half], gap, *rows[-half:]]
     caption = comparison_text.describe_trace(comparison, result)
     return TraceTable(caption, ("name", "expression", "value", computed.heading), rows)

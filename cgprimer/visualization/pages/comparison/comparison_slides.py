@@ -190,7 +190,7 @@ def _lay_out_slides(comparison: Comparison, title: str | None) -> tuple[Slide, .
     graph = fit_graph(comparison, _ROOM, room - legend.height - LINE - _ABOVE_LEGEND)
     if graph is None:
         counts = pluralize(len(comparison.graph.variables), "variable")
-        notes = (*notes, f"a graph of {counts}, too large for a picture on a slide")
+        notes = (*notes, f"the graph of {counts} is too large for a slide")
     last = Slide(None, _build_tables(comparison, len(comparison.wrt)), (), notes)
     over = last.height + 2 * _BETWEEN - room
     if over > 0:

@@ -185,8 +185,8 @@ def describe_trace(comparison: Comparison, result: MethodResult) -> str:
     tangents = f"tangents, seeded with {first}"
     return {
         "reverse": "adjoints: computed from the last row to the first",
-        "finite-difference": f"difference quotients for {first}",
-        "symbolic": f"formulas for {first}, evaluated",
+        "finite-difference": f"difference quotients with respect to {first}",
+        "symbolic": f"formulas of derivatives with respect to {first}, evaluated",
         "path-sum": f"sums over the paths from {first}",
     }.get(
         result.method, f"{tangents}: pass 1 of {result.passes}" if result.passes > 1 else tangents

@@ -82,7 +82,7 @@ def fit_graph(
     >>> from cgprimer import compare, parse
     >>> comparison = compare(parse("xx = xa^2; xw = k*xx"), {"xa": 1, "k": 2})
     >>> fit_graph(comparison, 900, 400).note, fit_graph(comparison, 260, 60).note
-    ('', 'too little room for expressions and values')
+    ('', 'omitted for lack of space: expressions and values')
     """
     for diagram, smallest_scale, note in _shorten_diagram(build_complete_diagram(comparison)):
         graph = scale_diagram(diagram, width, height, smallest_scale, note)
@@ -143,7 +143,7 @@ def _shorten_diagram(diagram: Diagram) -> Iterator[tuple[Diagram, float, str]]:
         previous = None
         for some_nodes, some_edges, smallest_scale, omitted in versions:
             if (some_nodes, some_edges) != previous:
-                note = f"too little room for {omitted}" if omitted else ""
+                note = f"omitted for lack of space: {omitted}" if omitted else ""
                 yield Diagram(some_nodes, some_edges), smallest_scale, note
             previous = (some_nodes, some_edges)
     summary = summarize(diagram, 0)

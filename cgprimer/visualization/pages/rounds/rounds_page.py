@@ -18,7 +18,10 @@ from cgprimer.visualization.plots.workers_plot import timeline
 
 _DIGITS = 4
 _MOST_SERVER_VALUES = 8  # the server shows the initial parameters of smaller graphs only
-_PASSES = {"forward": "sent micro-batch {} on", "backward": "sent the adjoints of {} back"}
+_PASSES = {
+    "forward": "sent micro-batch {} to the next stage",
+    "backward": "sent the adjoints of micro-batch {} back",
+}
 
 
 class RunEvent(NamedTuple):
@@ -67,7 +70,7 @@ def rounds_page(
     """
     run_names = name_runs(runs)
     if len(run_names) > 1 or show not in ("auto", "timeline"):
-        raise UsageError("a page of rounds requires exactly one run")
+        raise UsageError("a page of rounds shows the timeline of exactly one run")
     (run,) = run_names.values()
     record = record_of(run)
     end = until or record.timeline_end()
@@ -105,10 +108,13 @@ def list_events(run: TrainingRun, record: TeamRecord) -> list[RunEvent]:
     ...     optimizer="sgd", learning_rate=0.05, shuffle=False, start={"k": 0},
     ... )
     >>> for event in list_events(run, record_of(run)):
-    ...     print(f"{event.time:g}: {event.words}; {event.server}")
-    0: all workers begin with the initial parameters; start: k = 0
-    1: gradient of worker 1 arrives (k: -6); start: k = 0
-    5: gradient of worker 2 arrives (k: -24): the mean of 2 gradients makes step 1; step 1: k = 0.75
+    ...     print(f"{event.time:g} s: {event.words}\\n  {event.server}")
+    0 s: all workers begin with the initial parameters
+      start: k = 0
+    1 s: gradient of worker 1 arrives (k: -6)
+      start: k = 0
+    5 s: gradient of worker 2 arrives (k: -24): the mean of 2 gradients completes step 1
+      step 1: k = 0.75
     """
     names = [e for name, shape in run.shapes.items() for e in elements(name, shape)]
 
@@ -142,7 +148,7 @@ def list_events(run: TrainingRun, record: TeamRecord) -> list[RunEvent]:
         ):
             n_gradients, step = len(update[2]), step + 1
             source = f"the mean of {n_gradients} gradients" if n_gradients > 1 else "it"
-            words += f": {'that' if record.has_stages else source} makes step {step}"
+            words += f": {'that' if record.has_stages else source} completes step {step}"
             server = f"step {step}: {format_parameters(update[1], ' = ')}"
             update = next(remaining, None)
         events.append(RunEvent(time, words, server))

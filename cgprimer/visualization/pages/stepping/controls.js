@@ -1,4 +1,4 @@
-// Buttons, keys, sliders: what a lecturer does with the page.
+// Buttons, keys and sliders of the page.
 let address = null;
 
 const getLastIndex = () => data.walks[state.walk].steps.length - 1;
@@ -20,14 +20,14 @@ function chooseWalk(walk) {
   fitPicture();
   showFrame();
 }
-function storeAddress() { // the address opens at this tab and step; browsers want it changed seldom
+function storeAddress() { // the address opens this tab and step; browsers limit how often it changes
   clearTimeout(address);
   address = setTimeout(() => {
     const place = `#${data.walks[state.walk].method}/${getIndex() + 1}`;
     if (location.hash !== place) history.replaceState(null, "", place);
   }, 300);
 }
-function openAddress() { // at the tab and step that the address names; anybody may have typed it
+function openAddress() { // shows the tab and step in the address, which may be invalid
   let named = "";
   try { named = decodeURIComponent(location.hash.slice(1)); } catch { return false; }
   const [method, step] = named.split("/");
@@ -59,7 +59,7 @@ function setSlidersOpen(open) {
   $("sliders").hidden = !open;
 }
 const isOn = id => ["aria-pressed", "aria-expanded"].some(word => $(id).getAttribute(word) === "true");
-// --- numbers that move --------------------------------------------------------------------------
+// --- numbers that change --------------------------------------------------------------------------
 function recompute() {
   const moved = Object.keys(data.point).some(n => state.point[n] !== data.point[n])
     || state.h !== data.h;
@@ -93,7 +93,7 @@ function buildSliders() {
     const { range, box } = addSlider(label, name, from, to, reach / 100, (read, by) => {
       const moved = by === "range" ? Number(read.toPrecision(10)) : read;
       if (by === "range") box.value = moved;
-      else { // a number that was typed may lie beyond
+      else { // a typed number may be outside the range of the slider
         range.min = Math.min(from, moved);
         range.max = Math.max(to, moved);
         range.value = moved;
@@ -111,7 +111,7 @@ function buildSliders() {
     });
   }
 }
-function buildDifferences() { // the step h goes in quarters of a power of ten
+function buildDifferences() { // the slider of h has quarters of powers of ten
   const walk = data.walks.findIndex(w => w.scheme);
   if (walk < 0) return;
   const schemes = [data.walks[walk], ...data.others];
@@ -135,10 +135,10 @@ function buildDifferences() { // the step h goes in quarters of a power of ten
     bySize.disabled = false;
     recompute();
   });
-  box.placeholder = "by size";
+  box.placeholder = "automatic";
   range.setAttribute("aria-label", "h, slider: powers of ten");
-  const bySize = addElement("button", $("differences"), "", "h by size", { type: "button", id: "by-size",
-    title: "a step for each variable, chosen from its size" });
+  const bySize = addElement("button", $("differences"), "", "automatic h", { type: "button", id: "by-size",
+    title: "choose the step size for each variable from its magnitude" });
   const setStepSize = h => {
     state.h = h;
     box.value = h ?? "";
@@ -153,15 +153,15 @@ const resets = [];
 function buildInputs() {
   const unable = findMissingPrimitives([...data.walks, ...data.others]);
   if (data.arrays)
-    addElement("p", $("sliders"), "", "Sliders are for scalars: a page made with --scalars has them.");
+    addElement("p", $("sliders"), "", "Sliders change scalars only: create the page with --scalars.");
   else if (unable.length)
-    addElement("p", $("sliders"), "", `no sliders: this page cannot compute ${unable.join(", ")}`);
+    addElement("p", $("sliders"), "", `no sliders: the page cannot compute ${unable.join(", ")}`);
   else {
     buildSliders();
     buildDifferences();
   }
   const back = addElement("button", $("sliders"), "", "reset", { type: "button", id: "reset",
-    hidden: data.arrays || unable.length > 0, title: "back to the point that the page came with" });
+    hidden: data.arrays || unable.length > 0, title: "restore the initial values" });
   back.addEventListener("click", () => {
     resets.forEach(reset => reset());
     state.point = { ...data.point };
@@ -187,10 +187,10 @@ data.wrt.forEach(name => {
   const chip = addElement("span", $("results"), "chip", `d${data.target}/d${name} = `);
   parts.results.push({ chip, value: addElement("span", chip), error: addElement("small", chip, "error") });
 });
-new ResizeObserver(fitPicture).observe($("picture")); // also where the lines below grow
+new ResizeObserver(fitPicture).observe($("picture")); // also if the lines below grow
 window.addEventListener("resize", () => { fitPicture(); showFrame(); });
 window.addEventListener("hashchange", openAddress);
-document.querySelector("main").classList.toggle("arrays", data.arrays); // their texts are wide
+document.querySelector("main").classList.toggle("arrays", data.arrays); // formatted arrays are wide
 buildRows();
 buildPicture();
 buildLegend();

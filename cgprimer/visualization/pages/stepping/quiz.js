@@ -1,4 +1,4 @@
-// The quiz asks for the number of each step before it is shown. Answers are not stored.
+// A quiz that asks for the number of each step before the page shows it. Answers are not stored.
 const quiz = { on: false, asked: 0, right: 0, tries: [], question: "", marked: [] };
 const WORDS = { bar: "adjoint", dot: "tangent" };
 
@@ -15,7 +15,7 @@ function parseNumber(text) {
   if (parts.length > 2 || parts.includes(null)) return null;
   return parts.length === 2 ? parts[0] / parts[1] : parts[0];
 }
-// An answer is correct if it differs by at most half a unit of the third digit. 0 is correct for
+// An answer is correct if its error is at most half a unit of the third digit. 0 is correct for
 // values that consist of rounding errors only.
 function isCorrect(answer, value, operands) {
   if (Object.is(answer, value) || answer === value) return true;
@@ -43,7 +43,7 @@ function formatQuestion(step) { // the question, without the formula of the answ
   const of = word && shown[0] !== "edge" ? ` of ${data.rows[shown[1]][0]}` : "";
   return [`${name} = ?`, word ? `the ${word}${of}` : ""];
 }
-function markAsked(step) { // marks the places of the number
+function markAsked(step) { // marks where the requested number will appear
   for (const node of quiz.marked) node.classList.remove("asked");
   const vertex = parts.vertices.find(v => v.name === step?.vertices[0]);
   quiz.marked = !step ? [] : [parts.rows[step.row]?.[step.column], parts.lines[step.line]?.item,
@@ -58,12 +58,12 @@ function updateQuestion() {
     $("answer").value = "";
     setText($("verdict"), "");
   }
-  const [name, words] = value === undefined ? ["", step ? "no question here: press Enter to continue" : "that was the last step"] : formatQuestion(step);
+  const [name, words] = value === undefined ? ["", step ? "no question for this step: press Enter to continue" : "that was the last step"] : formatQuestion(step);
   setText($("question"), name);
   setText($("kind"), words);
   $("answer").disabled = $("reveal").disabled = $("check").disabled = !step;
   markAsked(value === undefined ? null : step);
-  setText($("score"), `right at once: ${quiz.right} of ${quiz.asked}`);
+  setText($("score"), `correct at first try: ${quiz.right} of ${quiz.asked}`);
 }
 function goToNextStep(verdict) {
   stopPlaying();
@@ -77,27 +77,27 @@ function checkAnswer() {
   if (text === "") return;
   const answer = parseNumber(text), tries = quiz.tries.length ? `${quiz.tries.join("  ")}  ` : "";
   const operands = step.operands.map(([, k]) => numbers[k]).filter(Number.isFinite);
-  if (answer === null) return setText($("verdict"), `${tries}“${text}” is not a number: write 0.75, 0,75, 3/4 or 7.5e-1`);
+  if (answer === null) return setText($("verdict"), `${tries}“${text}” is not a number: write it like 0.75, 0,75, 3/4 or 7.5e-1`);
   if (isCorrect(answer, value, operands)) {
     if (!quiz.tries.length) {
       quiz.asked++;
       quiz.right++;
     }
-    return goToNextStep(`${tries}✓ ${text} is right`);
+    return goToNextStep(`${tries}✓ ${text} is correct`);
   }
-  if (isTooRough(text, answer, value)) return setText($("verdict"), `${tries}${text} is rounded too far: three digits`);
+  if (isTooRough(text, answer, value)) return setText($("verdict"), `${tries}${text} is rounded too much: give three digits`);
   if (!quiz.tries.length) quiz.asked++;
   quiz.tries.push(`✗ ${text}`);
-  const sign = isCorrect(-answer, value, operands) ? ": look at the sign" : "";
+  const sign = isCorrect(-answer, value, operands) ? ": check the sign" : "";
   setText($("verdict"), `${quiz.tries.join("  ")}${sign}`);
-  setText($("score"), `right at once: ${quiz.right} of ${quiz.asked}`);
+  setText($("score"), `correct at first try: ${quiz.right} of ${quiz.asked}`);
   $("answer").select();
 }
 function revealAnswer() {
   const { step, value } = findNextStep();
   if (!step) return;
   if (value !== undefined && !quiz.tries.length) quiz.asked++;
-  goToNextStep(value === undefined ? "" : `shown: ${markRounding(value)}`);
+  goToNextStep(value === undefined ? "" : `answer: ${markRounding(value)}`);
 }
 function setQuiz(on) {
   Object.assign(quiz, { on, question: "" });

@@ -173,7 +173,9 @@ def stepping(
     target = resolve_output(graph, of)
     names = resolve_wrt(graph, graph.inputs if wrt is None and not graph.parameters else wrt)
     if element := next((name for name in names if parse_element_of(graph, name)[1]), ""):
-        raise UsageError(f"{element!r} is an element of an array", hint=SCALARS_HINT)
+        raise UsageError(
+            f"cannot step through {element!r}, an element of an array", hint=SCALARS_HINT
+        )
     _check_methods(methods)
     scheme, h = _resolve_difference_options(scheme, h, methods)
     scene = build_scene(tape_of(graph), target, names, level)
@@ -265,7 +267,7 @@ def _resolve_difference_options(
     if scheme is not None:
         check_choice("scheme of steps", scheme, SCHEMES)
     if h is not None and (isinstance(h, bool) or not isinstance(h, Real)):
-        hint = "for instance h=1e-3, in the unit of the variable"
+        hint = "pass for instance h=1e-3, in the unit of the variable"
         raise UsageError(f"the step size `h` must be a number, got {h!r}", hint=hint)
     try:
         return scheme or SCHEMES[0], None if h is None else float(h)

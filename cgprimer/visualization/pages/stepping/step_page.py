@@ -154,14 +154,14 @@ def check_step_path(path: Path, kind: str | None, *, force: bool = False) -> Non
         if path.suffix.lower() not in ENDINGS:
             raise UsageError(
                 f"unknown file extension of {path.name!r}: expected one of {', '.join(ENDINGS)}",
-                hint=f"for slides, name a folder and a format: --format {' or '.join(KINDS)}",
+                hint=f"write slides to a folder and choose a format: --format {' or '.join(KINDS)}",
             )
         check_writable(path)
         return
     if path.suffix.lower() in (*ENDINGS, *(f".{k}" for k in KINDS)):
         raise UsageError(
             f"slides need a folder, but {path.name!r} is the name of a file",
-            hint=f"for instance -o {path.stem} --format {kind}",
+            hint=f"name a folder, for instance -o {path.stem} --format {kind}",
         )
     if path.is_dir():
         others = [file.name for file in path.iterdir() if not _SLIDE.fullmatch(file.name)]

@@ -235,5 +235,5 @@ def _wrap_results(parts: list[str], width: float) -> list[str]:
     if len(lines) <= 3:
         return [line for line in lines if line]
     finished = [part for part in parts if not part.endswith(format_value(None))]
-    count = f"{len(finished)} of {len(parts)} derivatives are computed"
+    count = f"{len(finished)} of {len(parts)} derivatives computed"
     return [*(break_lines(finished[-1], width) if finished else []), count]

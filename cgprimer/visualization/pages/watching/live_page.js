@@ -19,7 +19,7 @@ function copyTheme() {
 }
 function replacePage(version) { // resolves to true if the new page was loaded
   const next = addElement("iframe", $("stage"), "coming", "",
-    { src: `page?${version}${frame ? "" : location.hash}`, title: "the page", allow: "fullscreen" });
+    { src: `page?${version}${frame ? "" : location.hash}`, title: "page of the file", allow: "fullscreen" });
   next.dataset.live = "yes"; // full screen belongs to this window, which stays
   return new Promise(done => next.addEventListener("load", () => {
     const page = next.contentDocument, before = frame?.contentDocument, focused = document.hasFocus();
@@ -51,11 +51,11 @@ async function pollNews() {
   try {
     const news = await (await fetch("news")).json();
     if (news.version && news.version !== shown && await replacePage(news.version)) shown = news.version;
-    showBanner(news.error && (shown ? "error in the file: the page shows the last valid version" : "error in the file: no page yet"), news.error);
+    showBanner(news.error && (shown ? "error in the file: the page shows the last valid version" : "error in the file: no page to show yet"), news.error);
     const { hash } = frame?.contentWindow.location ?? location;
     if (hash !== location.hash) history.replaceState(null, "", hash || "#");
   } catch {
-    showBanner("cgprimer has ended: the page no longer follows the file", "Start cgprimer again with the same --port to continue.");
+    showBanner("cgprimer has stopped: the page no longer follows the file", "Restart cgprimer with the same --port to continue.");
   }
   setTimeout(pollNews, INTERVAL);
 }

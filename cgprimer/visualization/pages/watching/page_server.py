@@ -108,7 +108,7 @@ def serve_page(live: LivePage, title: str, *, port: int = 0, dark: bool = False)
         server = _Server(port, live, shell)
     except OSError as error:
         raise UsageError(
-            f"cannot serve at port {port}: {(error.strerror or str(error)).lower()}",
+            f"cannot serve on port {port}: {(error.strerror or str(error)).lower()}",
             hint="choose another --port, or omit the option to use a free port",
         ) from None
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
