@@ -231,7 +231,7 @@ def _display_fit(result: Fit) -> Bundle:
 
 
 def _display_sweep(result: Sweep) -> Bundle:
-    """Display the table and the plot of a sweep."""
+    """Display the results of a sweep as a table and a plot."""
     from cgprimer.visualization.plots.sweep_plot import sweep
 
     header, rows, left = result.cells()
@@ -274,7 +274,7 @@ def _display_score(score: Score) -> Bundle:
 
 
 def _display_memory(result: Memory) -> Bundle:
-    """Display the listing and the plot of the memory of a graph."""
+    """Display the memory use of a graph as a listing and a plot."""
     from cgprimer.visualization.plots.memory_plot import memory
 
     output = _render_output(listing=_shorten_listing(str(result)), figure=memory(result))

@@ -1,5 +1,4 @@
-"""Problem sheets: drawn from a seed, written in several formats; answers are never written.
+"""Exercise sheets, sampled from a seed and rendered in several formats, always without answers.
 
-What is right is worked out by :mod:`cgprimer.course.checks`, for the solution and again
-for the grader.
+The reference answers are computed by :mod:`cgprimer.course.checks`, for solutions and for grading.
 """

@@ -1,4 +1,4 @@
-"""Exercise sheets as Markdown and as notebooks, and the parts that all formats share.
+"""Exercise sheets as Markdown and as notebooks, and the content that all formats share.
 
 A student's file contains only questions. A solution has the same tables filled in, and next to a
 derivative the formula from which it follows; both are computed when the file is written.

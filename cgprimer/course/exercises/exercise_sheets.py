@@ -1,4 +1,4 @@
-"""Sheets for one student or for a class, determined by a seed."""
+"""Exercise sheets for one student or for a class, determined by a seed."""
 
 from __future__ import annotations
 

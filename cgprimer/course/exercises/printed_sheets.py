@@ -1,4 +1,4 @@
-"""Exercise sheets for printing: HTML pages that need no other files, LaTeX, and PDF."""
+"""Exercise sheets for printing: self-contained HTML pages, LaTeX, and PDF."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sample problems: candidates are tried until one has simple numbers."""
+"""Generation of problems: candidates are sampled until one of them has simple numbers."""
 
 from __future__ import annotations
 
@@ -300,7 +300,7 @@ def _accept_candidate(
 def _plant_mistake(
     graph: ExpressionGraph, problem: Problem, rounded: bool, difficulty: int
 ) -> Problem | None:
-    """Plant a mistake in a table, and recompute later values; None if they are not simple."""
+    """Return a problem with a wrong number in its table; None if later numbers are not simple."""
     kind = problem.asked["table"]
     rows, blanks = build_trace_table(graph, problem.asked, kind)
     correct = Worksheet("", (), (), (), tuple(blanks), {}, 0)

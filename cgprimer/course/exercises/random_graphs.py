@@ -1,4 +1,4 @@
-"""Random graphs for problems by hand, with few operations and values that are used repeatedly."""
+"""Random graphs with few operations, for problems that students solve by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The students of a class, from a CSV file."""
+"""The students of a class, read from a CSV file."""
 
 from __future__ import annotations
 

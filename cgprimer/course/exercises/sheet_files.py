@@ -1,4 +1,4 @@
-"""Write the sheets of a class: folders for students and for the grader."""
+"""The files of the sheets of a class, in a folder for students and a folder for the grader."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def is_degenerate(worksheet: Worksheet, tape: Tape, point: dict[str, Any]) -> bo
 
 
 def is_at_kink(tape: Tape, point: dict[str, Any]) -> bool:
-    """Return whether a function is evaluated at a kink, such as ``relu`` at 0, or saturated.
+    """Return whether a function of a tape is evaluated at a kink or where it is saturated.
 
     >>> from cgprimer import parse, tape
     >>> is_at_kink(tape(parse("xw = relu(xa - 1)")), {"xa": 1.0})

@@ -1,4 +1,4 @@
-"""Latin, Cyrillic and Greek letters as ASCII, for names of files.
+"""Transliteration of Latin, Cyrillic and Greek letters to ASCII, for file names.
 
 Letters with accents are decomposed by `unicodedata`; the tables hold those that it cannot
 decompose, and two alphabets. Sources: ICAO Doc 9303, part 3 (Latin); BGN/PCGN romanization of

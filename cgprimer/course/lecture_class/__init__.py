@@ -1,1 +1,1 @@
-"""The class of the lecture, its networks, and what its training prints and draws."""
+"""The class of the lecture: its networks, its training, and the output of its training."""

@@ -1,4 +1,4 @@
-"""The inner class of the lecture that adds a custom function to automatic differentiation."""
+"""The inner class of the lecture that extends automatic differentiation by a custom function."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class AutogradCustomization:
 
 
 def _format_network(transformed_input: str) -> str:
-    """Return the text of the network; its input layer is an expression in ``x``."""
+    """Return the text of the network; ``transformed_input`` is an expression in the input ``x``."""
     return (
         "input x[2]; parameter W1[10,2], W2[2,10]; output xo\n"
         f"xs = {transformed_input}; xh = relu(W1 @ xs); xo = W2 @ xh"

@@ -1,4 +1,4 @@
-"""The class of the lecture, whose methods call the functions of this package."""
+"""The class of the lecture, implemented by the functions of this package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verify the training by repeating its first iterations with torch, if torch is installed."""
+"""Verification of a training run by torch, which repeats the first iterations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Methods that the training loops of networks call, and that subclasses can override.
+"""The methods of the training loops that subclasses of the lecture's class can override.
 
 Without overridden methods, the trainer of this package runs the loop. With overridden methods, the
 loop calls them for each batch, like the original class, and is as slow.
@@ -129,7 +129,7 @@ class NetworkSteps:
 
     @vals_for_learnable_params.setter
     def vals_for_learnable_params(self, values: dict[str, float]) -> None:
-        """Set the values that an overridden loop uses."""
+        """Set the learnable parameters while the loop of a subclass runs."""
         self._assigned_values = values
 
     @property
@@ -142,7 +142,7 @@ class NetworkSteps:
 
     @bias.setter
     def bias(self, values: Any) -> None:
-        """Set the biases that an overridden loop uses."""
+        """Set the biases while the loop of a subclass runs."""
         self._assigned_bias = values
 
     def _collect_parameters(self) -> dict[str, float]:

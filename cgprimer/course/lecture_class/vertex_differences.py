@@ -1,4 +1,4 @@
-"""The differentiation method of the lecture: differences at each vertex, then the chain rule.
+"""The differentiation method of the lecture: differences at vertices, then the chain rule.
 
 In the forward pass of a sample, each operand of each vertex is shifted separately, and the change
 of the vertex is divided by the shift:

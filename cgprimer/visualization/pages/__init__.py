@@ -1,1 +1,1 @@
-"""Self-contained pages and slides: a derivative step by step, methods side by side."""
+"""Self-contained HTML pages and slides: derivatives step by step, comparisons, training runs."""

@@ -1,8 +1,8 @@
-// Numbers for people, by the same rule as in number_format.py: rounded by the exact decimal
-// value, halves away from zero, which is what toExponential does.
+// Formats numbers by the rules of number_format.py: rounded by the exact decimal value, halves away
+// from zero, which is what toExponential does.
 const SHORT = 5;
 function formatNumber(value, digits = 8) {
-  if (typeof value === "object") return value.text; // of an array, as Python wrote it
+  if (typeof value === "object") return value.text; // an array, formatted by Python
   if (Number.isNaN(value)) return "nan";
   if (!Number.isFinite(value)) return value > 0 ? "inf" : "-inf";
   const [mantissa, exponent] = value.toExponential(digits - 1).split("e"), power = Number(exponent);
@@ -16,8 +16,8 @@ function formatNumber(value, digits = 8) {
 function isExact(text, value) { // except for the rounding of a few operations
   return Math.abs(Number(text) - value) <= 1e-14 * Math.abs(value);
 }
-function markRounding(value, digits = SHORT) { // with "≈" in front where it is rounded
+function markRounding(value, digits = SHORT) { // puts "≈" in front of a rounded value
   if (typeof value === "object") return (digits > SHORT && value.whole) || value.text; // alone in a line
-  const whole = formatNumber(value, digits + 1); // not by one digit: the mark would be as long
+  const whole = formatNumber(value, digits + 1); // the mark is as long as one more digit
   return Number.isFinite(value) && !isExact(whole, value) ? `≈${formatNumber(value, digits)}` : whole;
 }

@@ -1,4 +1,4 @@
-"""A comparison as a page that needs no other file, and in a notebook."""
+"""A comparison of methods as a self-contained HTML page, and in a notebook."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def _build_method_section(comparison: Comparison, result: MethodResult) -> Metho
 
 
 def trace_method(comparison: Comparison, result: MethodResult) -> Trace:
-    """Compute the trace of the compared graph with the method of a result.
+    """Compute the trace of the compared graph with the method of one of the results.
 
     Reverse mode has the adjoint of every value; other methods have tangents, seeded with the first
     name.

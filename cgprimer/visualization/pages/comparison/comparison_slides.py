@@ -1,4 +1,4 @@
-"""A comparison as slides of aspect 16:9: one slide if everything fits, else graph and tables."""
+"""A comparison as slides of aspect 16:9: one slide if everything fits, else two."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def _lay_out_slides(comparison: Comparison, title: str | None) -> tuple[Slide, .
 def _build_tables(
     comparison: Comparison, max_derivatives: int, row: float = ROW
 ) -> tuple[MeasuredTable, ...]:
-    """Build the table of derivatives, with as many digits as fit on a slide, and that of costs."""
+    """Build the tables of derivatives and costs, with as many digits as fit on a slide."""
     costs = MeasuredTable(
         comparison_text.build_cost_table(comparison), _ROOM, row=row, first=_INDENT - 18.0
     )
@@ -235,7 +235,7 @@ def _add_descriptions(comparison: Comparison, slide: Slide, room: float) -> Slid
 
 
 class _Heading(NamedTuple):
-    """The laid-out heading of a slide: the lines of the title, the subtitle and their height.
+    """The laid-out heading of a slide: the lines of the title, the subtitle, and where they end.
 
     Attributes:
         title: the lines of the title.

@@ -238,7 +238,7 @@ def build_cost_table(comparison: Comparison) -> Table:
     def build_bar_scale(
         cost: Callable[[MethodResult], float],
     ) -> Callable[[MethodResult], float]:
-        """Return a function that computes the length of a cost's bar, relative to the maximum."""
+        """Return a function that divides a cost of a method by the maximum over all methods."""
         costs = (cost(result) for result in comparison.results if not result.refused)
         maximum = max(costs, default=0.0)
         return lambda result: cost(result) / maximum if maximum > 0 else 0.0

@@ -1,4 +1,4 @@
-"""The graph of a comparison, with as much text as stays readable in an area."""
+"""The graph of a comparison, scaled to an area, with as much text as remains readable."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def scale_diagram(
 
 
 def paint_graph(pen: Pen, graph: FittedGraph, middle: float, top: float) -> None:
-    """Draw a fitted graph on a slide, centered at ``middle`` and below ``top``."""
+    """Draw a fitted graph on a slide, centered at ``middle``, with its upper border at ``top``."""
     inner = pen.part(middle - graph.size[0] / 2, top, *graph.size, scale=graph.scale)
     layout, margin = graph.layout.layout, _MARGIN / graph.scale
     inner.axes.set_xlim(-margin, layout.width + margin)
@@ -125,7 +125,7 @@ def draw_fitted_graph(graph: FittedGraph) -> Figure:
 
 
 def _shorten_diagram(diagram: Diagram) -> Iterator[tuple[Diagram, float, str]]:
-    """Yield versions of a diagram with less and less text, each with minimum scale and note."""
+    """Yield versions of a diagram with less and less text, each with its minimum scale and note."""
     usual_scale, label_scale = READABLE_SIZE / DETAIL_SIZE, READABLE_SIZE / LABEL_SIZE
     if is_readable(diagram):
         nodes, edges = diagram.nodes, diagram.edges

@@ -1,1 +1,1 @@
-"""The first rounds of several workers as a page that plays their events."""
+"""A page that plays the events of a distributed training run."""

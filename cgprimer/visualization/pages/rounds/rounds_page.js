@@ -9,7 +9,7 @@ function goTo(to) {
   const curtain = $("curtain").style, now = left + (right - left) * at;
   curtain.left = `${100 * now}%`;
   curtain.width = `${100 * (right - now) + 0.4}%`;
-  curtain.top = `${100 * top - 0.4}%`; // steps reach over the axes a little
+  curtain.top = `${100 * top - 0.4}%`; // lines extend slightly beyond the axes
   curtain.height = `${100 * (bottom - top) + 0.4}%`;
   $("room").scrollLeft = now * $("picture").clientWidth - 0.6 * $("room").clientWidth; // if the picture is wider than the window
   setText($("what"), words);

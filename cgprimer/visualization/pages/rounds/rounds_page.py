@@ -1,4 +1,4 @@
-"""The first rounds of several workers as a page, event by event."""
+"""A page that plays the first events of a distributed training run on a timeline."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class RunEvent(NamedTuple):
 
 
 class _TimedEvent(NamedTuple):
-    """An event of a worker, before the gradient and its effect on the parameters are added.
+    """An event in the record of a run; ``worker`` is -1 unless a gradient arrives.
 
     ``worker`` is -1 unless a gradient arrives.
     """

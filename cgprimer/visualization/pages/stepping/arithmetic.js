@@ -1,5 +1,5 @@
-// The primitives, as numpy computes them; tests compare every one with Python.
-function erfSeries(x) { // for |x| < 2: every term is smaller than the one before it soon enough
+// The primitives, computed as by numpy; tests compare each of them with Python.
+function erfSeries(x) { // for |x| < 2, where the terms soon decrease
   let term = x, sum = x;
   for (let n = 1; n < 100 && Math.abs(term) > 1e-18 * Math.abs(sum); n++) {
     term *= -x * x / n;
@@ -23,7 +23,7 @@ function erfc(x) {
   if (Math.abs(x) < 2) return 1 - erfSeries(x);
   return x > 0 ? erfcFraction(x) : 2 - erfcFraction(-x);
 }
-// As in numpy: nan wins, and of two zeros the second.
+// As in numpy: nan propagates, and of two zeros the second is returned.
 const greater = (a, b) => a > b || a !== a ? a : b, lesser = (a, b) => a < b || a !== a ? a : b;
 const heaviside = a => a > 0 ? 1 : a < 0 ? 0 : 0.5 + 0 * a;
 const PRIMITIVES = {

@@ -1,4 +1,4 @@
-"""The walk of each method: its derivative program with one step per instruction."""
+"""The steps of each method: one step per instruction of its derivative program."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _build_reverse_walk(scene: Scene) -> Walk:
 def _reveal_flows(
     scene: Scene, contributions: RowContributions, builder: Builder, steps: list[Step]
 ) -> None:
-    """Add the numbers on the edges, each to the step that completes the edge's contribution."""
+    """Show the contribution along each edge of the picture in the step that completes it."""
     edges = edge_tape(scene.vertex_tape, of=scene.target)
     flows = copy_tape(builder, edges.tape)
     names = {
@@ -309,7 +309,7 @@ def _build_result_step(scene: Scene, number: int, text: str, value: int, **chang
 
 @dataclass
 class _DifferenceSteps:
-    """The steps of finite differences while they are collected on one tape.
+    """The steps of finite differences; the evaluations of the graph are added to one tape.
 
     Attributes:
         scene: the rows, vertices and edges.
@@ -340,7 +340,7 @@ class _DifferenceSteps:
 
     @property
     def n_point_lines(self) -> int:
-        """The number of lines for the output at the point: 1 for forward differences, else 0."""
+        """The number of lines that store the unshifted output: 1 in forward differences, else 0."""
         return int(self.scheme == "forward")
 
     @property
@@ -397,7 +397,7 @@ class _DifferenceSteps:
         self.steps += [self.output_step.renumber(self.point_indices)] * self.n_point_lines
 
     def evaluate_shifted(self, name: str, side_index: int, step_size: int) -> int:
-        """Add the steps that evaluate the graph with one variable shifted.
+        """Add the steps that evaluate the graph with one variable shifted by the step size.
 
         Returns the index of the output.
 

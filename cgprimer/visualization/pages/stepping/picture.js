@@ -1,4 +1,4 @@
-// The graph as SVG. parts.vertices and parts.edges are what a step changes.
+// The graph as SVG. parts.vertices and parts.edges have the elements that a step changes.
 function addOutline(group, shape, [x, y, w, h], words, grow = 0) { // shapes as in vertex_shapes.py
   const [left, top, wide, high] = [x - w / 2 - grow, y - h / 2 - grow, w + 2 * grow, h + 2 * grow];
   if (shape === "hexagon") {
@@ -33,7 +33,7 @@ function buildPicture() {
     const group = addShape("g", svg, { class: "vertex", "data-vertex": name });
     addBody(group, role, box);
     addOutline(group, data.shapes[role][0], box, "ring", 5);
-    // A flag, as in the tables: the second cue beside the color. Not where the arrows come in.
+    // A flag, as in the tables, is a second cue in addition to the color, on a side without arrows.
     const left = x - w / 2 - 9, top = y - h / 2 - 9;
     addShape("polygon", group, { class: "flag", points: place.is_horizontal
       ? `${x},${top} ${x - 11},${top - 15} ${x + 11},${top - 15}`
@@ -45,21 +45,21 @@ function buildPicture() {
     parts.vertices.push({ name, group, value, derivative, room });
     parts.ofRow[row] = parts.vertices[k];
   });
-  for (const edge of parts.edges) // heads over the ring of a vertex that is lit
+  for (const edge of parts.edges) // arrow heads are above the rings of highlighted vertices
     edge.arrow = addShape("polygon", svg, { class: "tip", points: edge.points });
-  data.edges.forEach((_, k) => { // numbers over everything else
+  data.edges.forEach((_, k) => { // numbers are above everything else
     const [x, y] = place.labels[k];
     parts.edges[k].label = addShape("text", svg, { class: "partial", x, y: y + 6 });
   });
 }
-function squeezeText(text, room) { // a long number is written narrower, not over the rim of its vertex
+function squeezeText(text, room) { // narrows a long number to the width of its vertex
   text.removeAttribute("textLength");
   if (text.textContent.length > 11 && text.getComputedTextLength() > room) {
     text.setAttribute("textLength", room);
     text.setAttribute("lengthAdjust", "spacingAndGlyphs");
   }
 }
-function fitPicture() { // as large as the pane; but text is never under 14 pt at 1920 pixels
+function fitPicture() { // fills the pane, but text has at least 14 pt at 1920 pixels
   const pane = $("picture"), { width, height } = data.drawing;
   const rem = Math.max(window.innerWidth / 100, window.innerWidth > 700 ? 10 : 12);
   const fits = Math.min((pane.clientWidth - rem) / width, (pane.clientHeight - rem) / height);

@@ -1,4 +1,4 @@
-"""The lines of a derivative program, with the row, the vertices and the edges that each concerns.
+"""The lines of a derivative program, with the row, the vertices and the edges of each line.
 
 The tape of the program lists its contributions: the products that are added to adjoints or
 tangents. This module only reads them; it computes no derivatives.
@@ -56,7 +56,7 @@ class RowContributions:
     by_row: Mapping[int, tuple[RowContribution, ...]]
 
     def edges(self, row: int, value: int | None = None) -> tuple[int, ...]:
-        """Return the edges of the picture along which a row's contributions flow.
+        """Return the edges whose contributions are added to the derivative in a row of the trace.
 
         With a value of the tape, only the edges of the contributions that this value is part of: a
         factor or a product belongs to one contribution, a sum to those that it adds.
@@ -71,7 +71,7 @@ class RowContributions:
         return tuple(sorted(edges))
 
     def annotate_step(self, step: Step, scene: Scene) -> Step:
-        """Add a note on the contribution that a step computes; reveal the sum if incomplete."""
+        """Add a note on the contribution that a step computes; also reveal an incomplete sum."""
         contributions = self.by_row.get(step.row, ())
         if step.column != "derivative" or not contributions:
             return step
@@ -233,7 +233,7 @@ def _build_instruction_steps(
     name_steps: Mapping[str, Step],
     contributions: RowContributions | None,
 ) -> Iterator[tuple[int, int, Step]]:
-    """Yield the step of each instruction, after two integers by which the lines are sorted."""
+    """Yield the step of each instruction, with two integers that order the lines of the program."""
     names, trees, first = labels(tape), build_expression_trees(tape), len(tape.leaves)
     named_steps = {
         index: name_steps[name]
@@ -267,7 +267,7 @@ def _build_instruction_steps(
 
 
 def _build_name_steps(tape: Tape, scene: Scene) -> Iterator[tuple[str, Step]]:
-    """Yield each name of the tape that is a row or an edge, with the step that computes it."""
+    """Yield the name and the step of each value that has a trace row or is a partial of an edge."""
     for name, index in tape.names.items():
         kind, variables, copy = parse_internal(name)
         row = scene.row_indices.get(variables[0])
@@ -286,7 +286,7 @@ def _build_name_steps(tape: Tape, scene: Scene) -> Iterator[tuple[str, Step]]:
 
 
 def _assign_unnamed_values(tape: Tape, named_steps: Mapping[int, Step]) -> dict[int, Step]:
-    """Map each value to a named step: its own, or that of the first value that uses it."""
+    """Map each value of a tape to a step: its own, or that of the first value that uses it."""
     owners = dict(named_steps)
     for index in range(tape.size - 1, len(tape.leaves) - 1, -1):
         if index in owners:
@@ -302,9 +302,9 @@ def _build_alias_steps(
     name_steps: Mapping[str, Step],
     contributions: RowContributions | None,
 ) -> Iterator[tuple[int, int, Step]]:
-    """Yield a step for each second name of a value, such as ``bar_v1 = bar_xw``.
+    """Yield a step for each further name of a value, such as the line ``bar_v1 = bar_xw``.
 
-    Two integers precede each step, by which the lines are sorted.
+    Two integers precede each step, by which the lines of the program are sorted.
     """
     first, is_backward = len(tape.leaves), contributions is not None and contributions.mark == "bar"
     value_at = {step.row: step.result for step in name_steps.values() if step.column == "value"}

@@ -1,4 +1,4 @@
-"""The rows of the trace table and the vertices and edges of the picture that a page shows."""
+"""The rows of the trace table, and the vertices and edges of the picture."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Vertex(NamedTuple):
 
 @dataclass(frozen=True)
 class Scene:
-    """The content of a page that does not change: trace rows, vertices and edges of a graph.
+    """The parts of a graph that a page shows: rows of the trace, vertices and edges.
 
     Attributes:
         tape: the tape of the graph, in which every value has a name (``v1``, ``v2``, ... for

@@ -63,7 +63,10 @@ _THICK, _THIN = 3.6, 1.4  # widths of highlighted and other edges
 def draw_graph_area(
     pen: Pen, scene: Scene, frame: Frame, layout: SceneLayout, mark: str, room: Size
 ) -> None:
-    """Draw the graph and its legend on the left of a slide; ``mark`` is a prefix of derivatives."""
+    """Draw the graph and its legend on the left of a slide.
+
+    ``mark`` is the prefix of derivatives, such as ``bar``.
+    """
     legend = _build_legend(scene, room[0])
     # A legend of two lines is added to a graph that does not fit anyway, a longer one is not.
     is_cut = not _is_readable(layout, room)
@@ -285,7 +288,7 @@ class Window:
 def choose_window(
     layout: SceneLayout, room: Size, highlighted: Iterable[int] = (), ends: Iterable[int] = ()
 ) -> Window:
-    """Choose the part of a layout that is visible on a slide, for an area in points.
+    """Choose the part of a graph's layout that a slide shows in an area, given in points.
 
     The window shows as many highlighted vertices as possible, then ends of highlighted edges, then
     other vertices. Steps with the same highlights get the same window.

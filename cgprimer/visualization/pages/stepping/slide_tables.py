@@ -1,4 +1,4 @@
-"""The trace and the program on a slide: the lines around the highlighted one, and their numbers.
+"""The trace and the program on a slide: the lines around the highlighted line, with numbers.
 
 Numbers are formatted as in the picture and on the page; `frames.js` has the same rules.
 """
@@ -49,7 +49,7 @@ class ColumnWidths(NamedTuple):
 
 
 def measure_columns(stepping: Stepping, method: str, *, short: bool = False) -> ColumnWidths:
-    """Compute widths of the columns of numbers that suffice for all steps of a method."""
+    """Measure the columns of numbers, which are equally wide on all slides of a method."""
     frames = stepping.frames(method)
     values = {format_value(v, short) for f in frames for v in (None, *f.values)}
     derivatives = {format_value(v, short) for f in frames for v in (None, *f.derivatives)}

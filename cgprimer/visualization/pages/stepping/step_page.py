@@ -1,4 +1,4 @@
-"""Steps as files: a page without network or server, an animation, or a folder of slides."""
+"""Steps as files: a self-contained HTML page, an animation, or a folder of slides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps as slides of aspect 16:9: the graph to the left, trace and program to the right.
+"""Steps as slides of aspect 16:9: the graph on the left, trace and program on the right.
 
 A slide is 13.33 inches wide, and no text is smaller than 14 points. If a graph is too large for
 this, the slide shows the part around the highlighted vertices.

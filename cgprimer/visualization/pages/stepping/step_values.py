@@ -132,7 +132,7 @@ class Walk:
 
     @property
     def h(self) -> float | None:
-        """The step size of finite differences; None if it is chosen for each variable by size."""
+        """The step size of finite differences; None if it depends on the size of the variable."""
         return None if self.step_rule is None else self.step_rule.size
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The layout of the picture of a page: layers from top to bottom or from left to right.
+"""The layout of the graph in the picture: layers from top to bottom or from left to right.
 
 The picture shares the screen with a table and a program. Its vertices are therefore small (a name,
 a value, a derivative), and its direction is the one that allows the larger text.

@@ -1,4 +1,4 @@
-"""Pages that follow files: the last page that could be rendered, and errors since then."""
+"""Pages that follow files: the last page that could be rendered, and the current error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A picture that fills the window of its page."""
+"""A page whose window is filled by a picture."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cgprimer.visualization.pages.page_rendering import render_page
 
 
 def picture_page(diagram: Diagram, title: str, *, dark: bool = False) -> str:
-    """Render a page that shows the picture of a diagram.
+    """Render a page whose window is filled by the picture of a diagram.
 
     >>> from cgprimer.visualization.diagrams.diagram import Node
     >>> page = picture_page(Diagram((Node("xa", "x < y", "input"),), ()), "a.cg")
