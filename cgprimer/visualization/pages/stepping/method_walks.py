@@ -140,16 +140,16 @@ def _build_forward_walk(scene: Scene) -> Walk:
     phases = []
     has_passes = len(scene.wrt) > 1
     check_step_count(len(scene.wrt) * (1 + len(program_steps.steps)))  # before the work
-    for number, (name, run) in enumerate(zip(scene.wrt, program.passes, strict=True)):
+    for wrt_index, (name, run) in enumerate(zip(scene.wrt, program.passes, strict=True)):
         seeded_tape = substitute_seeds(full_tape, run.seeds)
         copies = copy_tape(builder, seeded_tape)
         indices = [copies[seeded_tape.outputs[str(i)]] for i in range(tape.size)]
         seed_step = _build_seed_step(scene, tape, program_steps.start, name, run.seeds)
         pass_steps = [seed_step, *(replace(s, line=s.line + 1) for s in program_steps.steps)]
-        result = Reveal("result", number, tape.index(run.reads[0].output))
+        result = Reveal("result", wrt_index, tape.index(run.reads[0].output))
         pass_steps[-1] = pass_steps[-1].add_reveals(result)
-        steps += [replace(step.renumber(indices), phase=number) for step in pass_steps]
-        position = f"pass {number + 1} of {len(scene.wrt)}: " if has_passes else ""
+        steps += [replace(step.renumber(indices), phase=wrt_index) for step in pass_steps]
+        position = f"pass {wrt_index + 1} of {len(scene.wrt)}: " if has_passes else ""
         phases.append(Phase(f"{position}seed {name}", ("result",)))
     first_line = "set the seeds" if has_passes else f"dot_{scene.wrt[0]} = 1"
     lines = (first_line, *program_steps.lines)
@@ -227,10 +227,10 @@ def _build_path_sum_walk(scene: Scene) -> Walk:
     program_steps, walk_builder = read_program(partial_tape, scene), Builder(simplify=False)
     indices = copy_tape(walk_builder, partial_tape)
     steps = [step.renumber(indices) for step in (program_steps.start, *program_steps.steps)]
-    for number, source in enumerate(sources):
+    for wrt_index, source in enumerate(sources):
         paths = list_paths(heads, source, root, path_counts)
         steps += _build_path_steps(
-            scene, number, paths, walk_builder,
+            scene, wrt_index, paths, walk_builder,
             {edge: indices[partial_tape.index(name)] for edge, name in partial_names.items()},
             {edge: format_name(name) for edge, name in partial_names.items()},
         )  # fmt: skip
@@ -250,7 +250,7 @@ def _build_path_sum_walk(scene: Scene) -> Walk:
 
 def _build_path_steps(
     scene: Scene,
-    number: int,
+    wrt_index: int,
     paths: Any,
     builder: Builder,
     partials: Mapping[tuple[int, int], int],
@@ -260,13 +260,13 @@ def _build_path_steps(
 
     Args:
         scene: the rows, vertices and edges.
-        number: the index of the name in ``scene.wrt``.
+        wrt_index: the index of the name in ``scene.wrt``.
         paths: the paths, each a sequence of vertices.
         builder: the builder that computes products and sums.
         partials: the index of each edge's local partial on the tape of the builder.
         names: the name of each edge's local partial.
     """
-    name, labels = scene.wrt[number], scene.vertex_tape.labels
+    name, labels = scene.wrt[wrt_index], scene.vertex_tape.labels
     steps: list[Step] = []
     total, products = builder.constant(0.0), dict[str, int]()
     for count, path in enumerate(paths, start=1):
@@ -288,19 +288,19 @@ def _build_path_steps(
             )
         )
     text = join_parts(list(products), " + ") or "0, no path"
-    step = _build_result_step(scene, number, text, total, operands=tuple(products.items()))
+    step = _build_result_step(scene, wrt_index, text, total, operands=tuple(products.items()))
     return [*steps, replace(step, vertices=(name, scene.target))]
 
 
-def _build_result_step(scene: Scene, number: int, text: str, value: int, **changes: Any) -> Step:
+def _build_result_step(scene: Scene, wrt_index: int, text: str, value: int, **changes: Any) -> Step:
     """Build the step that computes the derivative with respect to one name of ``scene.wrt``."""
-    name = scene.wrt[number]
+    name = scene.wrt[wrt_index]
     row = scene.row_indices[name]
     step = Step(
         f"d{scene.target}/d{name} = {text}",
         row=row,
         column="derivative",
-        reveals=(Reveal("derivative", row, value), Reveal("result", number, value)),
+        reveals=(Reveal("derivative", row, value), Reveal("result", wrt_index, value)),
         vertices=(name,),
         result=value,
     )
@@ -434,7 +434,7 @@ class _DifferenceSteps:
         self.phases.append(Phase(f"{position}: {name} {side} h", ("derivative", "result")))
         return indices[self.tape.index(target)]
 
-    def add_quotient(self, number: int, outputs: Sequence[int], step_size: int) -> None:
+    def add_quotient(self, wrt_index: int, outputs: Sequence[int], step_size: int) -> None:
         """Add the step that computes the difference quotient for one name of ``scene.wrt``."""
         point_output = self.point_indices[self.tape.index(self.scene.target)]
         plus, minus = (*outputs, point_output)[:2]
@@ -447,16 +447,16 @@ class _DifferenceSteps:
         quotient = builder.emit("div", difference, step_size)
         operands = (("f+", plus), ("f" if is_forward else "f-", minus), ("h", step_size))
         text = _QUOTIENTS[self.scheme]
-        step = _build_result_step(self.scene, number, text, quotient, operands=operands)
+        step = _build_result_step(self.scene, wrt_index, text, quotient, operands=operands)
         self.steps.append(replace(step, phase=len(self.phases) - 1, line=len(self.lines) - 1))
 
-    def add_zero(self, number: int) -> None:
+    def add_zero(self, wrt_index: int) -> None:
         """Add a step with derivative zero for a name on which the output does not depend."""
-        target, name = self.scene.target, self.scene.wrt[number]
+        target, name = self.scene.target, self.scene.wrt[wrt_index]
         output = self.point_indices[self.tape.index(target)]
         zero = self.builder.emit("sub", output, output)  # nan if the output is not finite
         note = f"{target} does not depend on {name}"
-        step = _build_result_step(self.scene, number, f"{target} - {target}", zero, note=note)
+        step = _build_result_step(self.scene, wrt_index, f"{target} - {target}", zero, note=note)
         operands = ((target, output),)
         self.steps.append(replace(step, phase=len(self.phases) - 1, operands=operands))
 
@@ -476,11 +476,11 @@ def _build_difference_walk(scene: Scene, scheme: str, h: float | None) -> Walk:
     n_evaluations = len(differences.differentiable_names) * len(differences.sides)
     n_steps = n_evaluations * (len(program_steps.steps) + 2)
     check_step_count(len(differences.steps) + len(scene.wrt) + n_steps)
-    for number, name in enumerate(scene.wrt):
+    for wrt_index, name in enumerate(scene.wrt):
         if name not in differences.differentiable_names:
-            differences.add_zero(number)
+            differences.add_zero(wrt_index)
             continue
-        step_name = f".step{number}"
+        step_name = f".step{wrt_index}"
         step_size = differences.builder.scalar(step_name)
         variable = differences.point_indices[program.tape.index(name)]
         differences.shifted_values[step_name] = variable
@@ -488,7 +488,7 @@ def _build_difference_walk(scene: Scene, scheme: str, h: float | None) -> Walk:
             differences.evaluate_shifted(name, side_index, step_size)
             for side_index in range(len(differences.sides))
         ]
-        differences.add_quotient(number, outputs, step_size)
+        differences.add_quotient(wrt_index, outputs, step_size)
     walk = Walk(
         "finite-difference",
         f"d{scene.target}/d(name)",
