@@ -191,7 +191,7 @@ def test_long_names_stay_on_the_slide_and_in_their_places() -> None:
     (figure,) = drawn(shown, "reverse", 99)
     found = [(text, box) for text, box in boxes(figure) if box.x0 > figure.bbox.width * 0.55]
     assert max(box.x1 for _, box in found) < figure.bbox.width
-    assert "2 of 2 derivatives are computed" in dict(found)
+    assert "2 of 2 derivatives computed" in dict(found)
     for (text, a), (other, b) in combinations(found, 2):
         across, along = min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0)
         assert across <= 0.5 or along <= 4, (text, other)
