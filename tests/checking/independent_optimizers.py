@@ -10,7 +10,7 @@ from __future__ import annotations
 _POWER = "power missing in the correction"
 _BOTH = "beta1 in both corrections"
 _START = "state starts at the gradient"
-_RHO = "alpha for 1 - alpha"
+_RHO = "alpha instead of 1 - alpha"
 _NORM = "normalized gradient"
 
 WRONG: list[tuple[str, str, str]] = [

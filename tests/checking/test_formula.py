@@ -42,7 +42,7 @@ def test_f17_a_rule_is_refuted_with_the_slope():
                  "d(coth(x))/dx = -csch(x)"):  # fmt: skip
         (part,) = check_formula(text).parts
         assert part.verdict == "wrong"
-        assert part.evidence == ("at x = 0.7 the slope is -1.7378, and this formula gives -1.3182",)
+        assert part.evidence == ("at x = 0.7 the slope is -1.7378, but this formula gives -1.3182",)
 
 
 RULES = [
@@ -75,7 +75,7 @@ def test_f18_slips_are_refuted_by_a_point(text):
     (part,) = check_formula(text).parts
     assert (part.verdict, part.points) == ("wrong", 0), text
     assert re.match(
-        r"at .* = .* the slope is \S+, and this formula (gives|has no)", part.evidence[0]
+        r"at .* = .* the slope is \S+, but this formula (gives|has no)", part.evidence[0]
     )
 
 

@@ -77,7 +77,7 @@ def slopes(x, target, w, b):
     [
         (
             "def grad(): pass",
-            "no function gradient(xa, ab, bc, cd, ac); rename `grad` to `gradient`",
+            "define gradient(xa, ab, bc, cd, ac); rename `grad` to `gradient`",
         ),
         ("def gradient(x): return x['zz']", "KeyError: 'zz'"),
         ("def gradient(a, b): pass", "wrong signature: expected gradient(xa, ab, bc, cd, ac)"),

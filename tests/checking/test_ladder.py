@@ -345,7 +345,7 @@ def test_how_far_a_submission_gets(tmp_path: Path) -> None:
     file.write_text(SOLUTION[: SOLUTION.index("def zero_grad")] + "print('so far')\n")
     result = cgprimer.check_engine(file)
     assert [part.verdict for part in result.parts] == ["right"] * 5 + ["not run"] * 5
-    assert result.parts[5].message == "there is no zero_grad"
+    assert result.parts[5].message == "the submission does not define zero_grad"
     assert "so far" in result.output
 
 

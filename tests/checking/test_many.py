@@ -257,8 +257,8 @@ def test_folders_of_students_and_what_is_wrong_with_them(tmp_path: Path) -> None
     points = {row["submission"]: row["points"] for row in rows}
     assert points == {"Ann.py": "1", "ann": "3", "bob": "0", "cyd.py": "0", "dan": "1", "eve": "0"}
     failures = {row["submission"]: row["failure"] for row in rows}
-    assert "the folder has several candidates: homework.py, second.py" in failures["bob"]
-    assert "the folder has no submission" in failures["eve"]
+    assert "the folder contains several submissions: homework.py, second.py" in failures["bob"]
+    assert "the folder contains no submission" in failures["eve"]
     with refused(UsageError):
         find_submissions([handed / ".hidden"])
     with refused(UsageError):
@@ -279,8 +279,8 @@ def test_what_lies_in_a_folder_and_is_no_file_of_the_students(folder: Path) -> N
     (folder / "eve.py").write_bytes(b"#" * 11_000_000)
     found = check_all(half_check(), find_submissions([folder]), Limits())
     said = {result.submission: str(result.failure) for result in found.results}
-    assert "the submission is a link" in said["bob.py"]
-    assert "the submission is a link" in said["fay.py"]
+    assert "the submission is a symbolic link" in said["bob.py"]
+    assert "the submission is a symbolic link" in said["fay.py"]
     assert "the submission is not a readable file" in said["cyd.py"]
     assert "exceeds 1,000,000 bytes" in said["eve.py"]
     named = check_all(half_check(), find_submissions([folder / "bob.py"]), Limits())
@@ -304,7 +304,7 @@ def test_links_to_folders_and_inside_of_folders_are_refused(folder: Path) -> Non
     assert {r.submission for r in results} == {"bob", "cyd", "dan.py", "eve.py", "fay.py"}
     assert {r.submission for r in results if r.points} == {"eve.py"}
     refused = [str(r.failure) for r in results if r.submission != "eve.py"]
-    assert all("the submission is a link" in text for text in refused)
+    assert all("the submission is a symbolic link" in text for text in refused)
 
 
 def raising(error: BaseException, at: str = "bob.py") -> batch_checks.Check:

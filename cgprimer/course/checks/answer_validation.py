@@ -19,7 +19,7 @@ WRONG_STRUCTURE = Failure("answers", "the answer does not have the expected stru
 
 
 def validate_answer(value: Any, form: Form) -> Any:
-    """Return an answer unchanged, or a failure if its structure does not match the expected form.
+    """Return `value` if its structure matches the expected form, otherwise a failure.
 
     >>> numbers = list_of(is_number)
     >>> validate_answer([1.0, 2.0], numbers), validate_answer([[]], numbers).kind
@@ -32,17 +32,17 @@ def validate_answer(value: Any, form: Form) -> Any:
 
 
 def is_anything(value: Any) -> bool:
-    """Return True for every value."""
+    """Return True: this form accepts any value."""
     return True
 
 
 def is_number(value: Any) -> bool:
-    """Return whether a value is a number; infinities and nan are numbers."""
+    """Return whether a value is an int or a float, including infinities and nan, but not a bool."""
     return type(value) in (int, float)
 
 
 def is_integer(value: Any) -> bool:
-    """Return whether a value is an integer."""
+    """Return whether a value is an int, but not a bool."""
     return type(value) is int
 
 
@@ -57,22 +57,22 @@ def is_boolean(value: Any) -> bool:
 
 
 def is_scalar(value: Any) -> bool:
-    """Return whether a value is a number, or a string that describes another object."""
+    """Return whether a value is a number, or a string that describes a non-numeric object."""
     return is_number(value) or is_string(value)
 
 
 def equal_to(*constants: Any) -> Form:
-    """Return a predicate that accepts only values with the type and value of a given constant."""
+    """Return a predicate that accepts a value equal to a given constant and of the same type."""
     return lambda value: any(type(value) is type(one) and value == one for one in constants)
 
 
 def either(*forms: Form) -> Form:
-    """Return a predicate that accepts a value if at least one of the given predicates does."""
+    """Return a predicate that accepts a value if at least one of the predicates accepts it."""
     return lambda value: any(form(value) for form in forms)
 
 
 def list_of(form: Form, length: int | None = None, max_length: int | None = None) -> Form:
-    """Return a predicate that accepts lists with valid entries and a given (maximum) length."""
+    """Return a predicate for lists of permitted length whose entries all satisfy `form`."""
 
     def accepts(value: Any) -> bool:
         """Return whether a value is a list of permitted length with valid entries."""
@@ -84,7 +84,7 @@ def list_of(form: Form, length: int | None = None, max_length: int | None = None
 
 
 def row_of(*forms: Form) -> Form:
-    """Return a predicate that accepts lists with one entry for each of the given predicates."""
+    """Return a predicate for lists whose k-th entry satisfies the k-th of the given predicates."""
     return lambda value: (
         type(value) is list
         and len(value) == len(forms)
@@ -93,12 +93,12 @@ def row_of(*forms: Form) -> Form:
 
 
 def mapping_of(form: Form) -> Form:
-    """Return a predicate that accepts dictionaries whose values all satisfy a given predicate."""
+    """Return a predicate for dictionaries whose values all satisfy `form`."""
     return lambda value: type(value) is dict and all(map(form, value.values()))
 
 
 def record(**fields: Form) -> Form:
-    """Return a predicate that accepts dictionaries with exactly the given keys and valid values."""
+    """Return a predicate for dictionaries with exactly the given keys and forms of values."""
     return lambda value: (
         type(value) is dict
         and value.keys() == fields.keys()
@@ -114,7 +114,7 @@ _STRINGS = list_of(is_string)
 
 
 def _is_gradient_answer(value: Any) -> bool:
-    """Return whether a value is an answer or a well-formed report of a call error."""
+    """Return whether a value is a gradient, or a well-formed report that a call was impossible."""
     if not isinstance(value, dict) or "no call" not in value:
         return True
     details = {"missing": _STRINGS, "signature": is_string}
@@ -130,7 +130,7 @@ GRADIENT: Forms = {"call": lambda arguments: _is_gradient_answer}
 
 
 def _build_optimizer_run_form(question: Mapping[str, Any]) -> Form:
-    """Return the expected form of the updates of an optimizer along a gradient sequence."""
+    """Return a predicate for the report on an optimizer run: updates, error, changed attributes."""
     start, gradients = question["start"], question["gradients"]
     error = record(
         message=is_string, line=either(equal_to(None), is_integer), arithmetic=is_boolean
@@ -143,7 +143,7 @@ def _build_optimizer_run_form(question: Mapping[str, Any]) -> Form:
 
 
 def _build_optimizer_form(arguments: Sequence[Any]) -> Form:
-    """Return the expected form of a report on all runs of an optimizer."""
+    """Return a predicate for the report on all optimizer runs that `try_optimizer` returns."""
     question = arguments[1]
     meanings = list_of(equal_to(*question["hyper"]))
     fields: dict[str, Form] = {
@@ -174,12 +174,12 @@ OPTIMIZER: Forms = {
 
 
 def _count_inputs(program: Mapping[str, Any]) -> int:
-    """Return the number of inputs of a program."""
+    """Return the number of inputs among the leaves of a test program."""
     return sum(kind == "input" for kind, _ in program["leaves"])
 
 
 def _build_graph_form(program: Mapping[str, Any], order: bool = False) -> Form:
-    """Return the expected form of a graph whose nodes are listed after their operands."""
+    """Return a predicate for the graph that a student's engine builds for a test program."""
     inputs, size = _count_inputs(program), len(program["leaves"]) + len(program["steps"])
     indices = list_of(is_integer)
     node = record(data=is_scalar, grad=is_scalar, op=is_string, parents=indices, set=is_boolean)
@@ -193,7 +193,7 @@ def _build_graph_form(program: Mapping[str, Any], order: bool = False) -> Form:
     form = with_order if order else either(record(**fields), with_order)
 
     def accepts(value: Any) -> bool:
-        """Return whether a value is a graph whose node indices are valid."""
+        """Return whether a value is a non-empty graph with valid node indices."""
         if not form(value) or not value["nodes"]:
             return False
         nodes = value["nodes"]
@@ -205,12 +205,12 @@ def _build_graph_form(program: Mapping[str, Any], order: bool = False) -> Form:
 
 
 def _build_values_form(arguments: Sequence[Any]) -> Form:
-    """Return the expected form of a student's graph, with or without a topological order."""
+    """Return a predicate for the graph that `build_values` returns, optionally with its order."""
     return _build_graph_form(arguments[0], order="order" in arguments[1:])
 
 
 def _build_zeroing_form(arguments: Sequence[Any]) -> Form:
-    """Return the expected form of the gradients before and after zeroing."""
+    """Return a predicate for the gradients that `zero_gradients` returns before and after it."""
     program = arguments[0]
     scalars = list_of(is_scalar, _count_inputs(program))
     names = ("zeroed", "data", "second", "unzeroed", "again")
@@ -218,14 +218,14 @@ def _build_zeroing_form(arguments: Sequence[Any]) -> Form:
 
 
 def _build_descent_form(arguments: Sequence[Any]) -> Form:
-    """Return the expected form of the parameters and gradients of gradient descent."""
+    """Return a predicate for the parameters and gradients of each update of `run_optimizer`."""
     program, _, steps, *_ = arguments
     rows = list_of(list_of(is_scalar, _count_inputs(program)), steps)
     return record(rows=rows, grads=rows)
 
 
 def _build_tape_form(arguments: Sequence[Any]) -> Form:
-    """Return the expected form of a recorded tape and its adjoints."""
+    """Return a predicate for the tape and adjoints that `record_tape` returns."""
     operands = either(equal_to(None), list_of(is_integer))
     return record(
         tape=list_of(row_of(is_string, operands, is_scalar)),

@@ -20,7 +20,7 @@ _MAX_DEPTH = 20  # of nested lists and dictionaries
 
 
 class RefusedValueError(Exception):
-    """A returned value that cannot be an answer."""
+    """Raised for a returned value that cannot be converted to JSON data."""
 
 
 def to_plain_data(value: Any, depth: int = 0) -> Any:
@@ -43,7 +43,9 @@ def to_plain_data(value: Any, depth: int = 0) -> Any:
     if value is None or type(value) in (bool, str, int, float):
         return value
     if depth > _MAX_DEPTH:
-        raise RefusedValueError(f"returned lists nested more than {_MAX_DEPTH} levels deep")
+        raise RefusedValueError(
+            f"returned lists that are nested more than {_MAX_DEPTH} levels deep"
+        )
     if isinstance(value, dict):
         return {str(key): to_plain_data(entry, depth + 1) for key, entry in value.items()}
     if isinstance(value, list | tuple):
@@ -56,13 +58,13 @@ def to_plain_data(value: Any, depth: int = 0) -> Any:
         return to_plain_data(value.tolist(), depth + 1)
     if hasattr(value, "__float__"):
         return float(value)
-    raise RefusedValueError(f"returned {type(value).__name__}, not numbers")
+    raise RefusedValueError(f"returned a value of type {type(value).__name__}")
 
 
 def describe_exception(
     error: BaseException, path: str, own_files: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    """Return the kind, the message and the position in the submission of an exception.
+    """Return the kind and the message of an exception, and its position in the submission.
 
     Args:
         error: the exception.
@@ -95,7 +97,7 @@ def describe_exception(
 
 
 def _list_frames(error: BaseException) -> list[TracebackType]:
-    """Return the entries of an exception's traceback, the innermost last."""
+    """Return the entries of an exception's traceback, from the outermost to the innermost."""
     frames = []
     entry = error.__traceback__
     while entry is not None:
@@ -105,12 +107,12 @@ def _list_frames(error: BaseException) -> list[TracebackType]:
 
 
 def _get_file(frame: TracebackType) -> str:
-    """Return the file of a traceback entry."""
+    """Return the file name of a traceback entry."""
     return frame.tb_frame.f_code.co_filename
 
 
 def _get_position(frame: TracebackType) -> dict[str, int | None]:
-    """Return the line of a traceback entry, and its columns if it lies on one line."""
+    """Return the line number of a traceback entry, and its columns if the code is on one line."""
     position: dict[str, int | None] = {"line": frame.tb_lineno}
     for index, instruction in enumerate(frame.tb_frame.f_code.co_positions()):
         if index == frame.tb_lasti // 2:
@@ -122,7 +124,7 @@ def _get_position(frame: TracebackType) -> dict[str, int | None]:
 
 
 def describe_missing_function(target: Any, name: str) -> dict[str, Any]:
-    """Describe the failure for an undefined function, and suggest a similar name."""
+    """Return the failure for a call to an undefined function, with a hint about similar names."""
     import difflib
 
     defined = [
@@ -144,7 +146,7 @@ def describe_missing_function(target: Any, name: str) -> dict[str, Any]:
 
 
 def call_function(target: Any, name: str, arguments: list[Any], path: str) -> dict[str, Any]:
-    """Call a function of a module and return its value or a failure.
+    """Call a function of a module; return its value, or a failure if it is missing or raises.
 
     Args:
         target: the submission's or the driver's module.
@@ -163,18 +165,18 @@ def call_function(target: Any, name: str, arguments: list[Any], path: str) -> di
 
 
 class _Utf8Loader(SourceFileLoader):
-    """Loader that decodes files as UTF-8 and ignores declared encodings."""
+    """A module loader that decodes files as UTF-8 and ignores encoding declarations."""
 
     def source_to_code(  # type: ignore[override]  # typeshed: a static method
         self, data: Any, path: Any, **_: Any
     ) -> CodeType:
-        """Compile the source code in a file as UTF-8."""
+        """Compile source code that is given as UTF-8 bytes."""
         code: CodeType = compile(bytes(data).decode("utf-8"), path, "exec", dont_inherit=True)
         return code
 
 
 def load_module(path: str, name: str) -> Any:
-    """Run a file as a module of this process."""
+    """Import a Python file as a module with the given name."""
     spec = spec_from_file_location(name, path, loader=_Utf8Loader(name, path))
     assert spec is not None
     assert spec.loader is not None
@@ -196,7 +198,7 @@ def answer_requests(setup: dict[str, Any], send: Callable[[dict[str, Any]], None
     sys.path.insert(0, folder)
 
     def send_answer(line: dict[str, Any]) -> None:
-        """Send a line to the grader, except from a process that the submission has forked."""
+        """Send a line to the grader; in a process forked by the submission, exit instead."""
         if get_id() != own_id:
             leave(0)
         send(line)

@@ -31,7 +31,7 @@ def is_inside(path: str, folder: str) -> bool:
 
 
 def refuse_events(folder: str, readable: Iterable[str], files: bool, network: bool) -> None:
-    """Install an audit hook that refuses the operations that the kernel does not prevent.
+    """Install an audit hook that denies file, process and network operations outside the sandbox.
 
     Args:
         folder: the only folder in which files can be written.
@@ -45,12 +45,12 @@ def refuse_events(folder: str, readable: Iterable[str], files: bool, network: bo
     own_ids = (0, os.getpid())
 
     def is_allowed(path: Any, folders: Iterable[str]) -> bool:
-        """Return whether a path lies inside one of the folders."""
+        """Return whether a path, with links resolved, lies inside one of the folders."""
         resolved = resolve(decode(path))
         return any(is_in(resolved, folder) for folder in folders)
 
     def refuse(event: str, arguments: Any) -> None:
-        """Raise PermissionError for an audit event that is not allowed."""
+        """Raise PermissionError if an audit event is not allowed."""
         if network and event.startswith("socket."):
             raise PermissionError(f"a submission may not use the network ({event})")
         if not files:
@@ -90,7 +90,7 @@ def watch_libraries(forbidden: Iterable[str], report: Callable[[str], None]) -> 
     find_library = _create_library_finder()
 
     def watch(event: str, arguments: Any) -> None:
-        """Report or refuse the library of an ``import`` or ``open`` event."""
+        """Report or refuse the library that an ``import`` or ``open`` event loads."""
         if event == "import":
             name, file = arguments[0].partition(".")[0], arguments[1]
             if name in refused:
@@ -112,10 +112,10 @@ def watch_libraries(forbidden: Iterable[str], report: Callable[[str], None]) -> 
 
 
 def _create_library_finder() -> Callable[[str], str]:
-    """Return a function that maps a file to its library, the name below a folder of ``sys.path``.
+    """Return a function that maps the path of a file to the name of the library that contains it.
 
-    For Python's own modules, and for files outside the folders of ``sys.path``, the function
-    returns ``""``.
+    The name is the first below a folder of ``sys.path``. For Python's own modules, and for files
+    outside the folders of ``sys.path``, the function returns ``""``.
     """
     resolve, is_in = os.path.realpath, is_inside
     paths = sysconfig.get_paths()

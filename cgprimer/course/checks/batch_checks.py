@@ -38,7 +38,7 @@ _MACHINE_ERRORS = {  # errors that no submission causes: disk, memory, processes
 
 @dataclass(frozen=True)
 class Check:
-    """A kind of check with its settings.
+    """A check of submissions: its name, its settings, and the function that checks one submission.
 
     Attributes:
         name: the name of the command.
@@ -68,7 +68,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Batch:
-    """The results of many submissions.
+    """The results of checking many submissions, and the submissions that were not checked.
 
     Attributes:
         results: the results, in the order of the files.
@@ -92,7 +92,7 @@ def check_all(
     journal: ResultJournal | None = None,
     on_result: Callable[[int, int], None] | None = None,
 ) -> Batch:
-    """Check all submissions; submissions with equal content are checked once.
+    """Check all submissions; identical submissions are checked only once.
 
     If the run is interrupted, the batch has the finished results.
 
@@ -147,7 +147,7 @@ def check_all(
 
 
 def _check_submission(check: Check, path: Path, limits: Limits) -> Result:
-    """Return the result of one submission, even if the submission fails.
+    """Check one submission; an error that the submission causes becomes a failed result.
 
     Raises:
         MachineError: the machine caused an error, not the submission.
@@ -164,26 +164,28 @@ def _check_submission(check: Check, path: Path, limits: Limits) -> Result:
     except Exception as error:
         if isinstance(error, OSError) and error.errno in _MACHINE_ERRORS:
             raise MachineError(f"the machine cannot run submissions: {error}") from error
-        failure = Failure("grader", f"{type(error).__name__}: {error} (or its answers are forged)")
+        failure = Failure(
+            "grader", f"{type(error).__name__}: {error} (or the submission forged its answers)"
+        )
     return create_failed_result(check.name, path.name, check.parts, failure).cleaned()
 
 
 def _unreadable_reason(path: Path, endings: tuple[str, ...]) -> str:
-    """Return why a submission cannot be read, or an empty string if it can."""
+    """Return the reason why a submission cannot be read; an empty string if it is readable."""
     if path.is_symlink():
-        return "the submission is a link"
+        return "the submission is a symbolic link"
     if path.is_dir():
         files = [name for name in list_names(path) if name.endswith(endings)]
         if files:
-            return f"the folder has several candidates: {join_names(files)}"
-        return "the folder has no submission"
+            return f"the folder contains several submissions: {join_names(files)}"
+        return "the folder contains no submission"
     if not path.is_file() or not os.access(path, os.R_OK):
         return "the submission is not a readable file"
     return ""
 
 
 def _read_fingerprint(path: Path) -> bytes:
-    """Return the content of a submission, or metadata if the content cannot be read."""
+    """Return bytes that identify a submission: its content, or metadata if it cannot be read."""
     try:
         status = path.lstat()
         data = repr(status).encode()

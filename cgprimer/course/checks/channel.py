@@ -30,7 +30,7 @@ INTERFERED = Failure("answers", "the submission interfered with the result chann
 
 
 class InvalidLineError(ValueError):
-    """Raised for a line of output that the sandbox itself would not write."""
+    """Raised for a line of output that the sandbox's own code would not write."""
 
 
 class AnswersTooLargeError(ValueError):
@@ -39,7 +39,7 @@ class AnswersTooLargeError(ValueError):
 
 @dataclass(frozen=True)
 class Transcript:
-    """The output of a sandboxed process.
+    """The raw output of a sandboxed process: the bytes from each pipe.
 
     Attributes:
         control: bytes from the supervising process, to which the submission has no access.
@@ -60,7 +60,7 @@ class Transcript:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The answers of a submission that were read from a transcript.
+    """The answers of a submission, parsed from a transcript.
 
     Attributes:
         values: values or failures of the answered requests.
@@ -80,7 +80,7 @@ class Outcome:
 def read_outcome(
     transcript: Transcript, source: Source, requested: int, time: float, output: int
 ) -> Outcome:
-    """Return the answers of a submission, or the failure that invalidates them.
+    """Parse a transcript into the submission's answers, or into the failure that invalidates them.
 
     Args:
         transcript: the output of the submission's process.
@@ -108,7 +108,7 @@ def read_outcome(
 
 
 def _read_control(data: bytes) -> dict[str, Any]:
-    """Return the entries of the control pipe, whose last line may be incomplete."""
+    """Parse the lines of the control pipe into one dictionary; ignore an incomplete last line."""
     entries: dict[str, Any] = {}
     for line in data.split(b"\n")[:-1]:
         entries |= json.loads(line)
@@ -116,7 +116,7 @@ def _read_control(data: bytes) -> dict[str, Any]:
 
 
 def _read_libraries(transcript: Transcript) -> tuple[str, ...]:
-    """Return the names of the libraries that the submission opened, sorted.
+    """Return the sorted names of the libraries that the submission opened.
 
     Raises:
         InvalidLineError: the pipe contains other data.
@@ -145,7 +145,7 @@ def _read_answers(
     """
     lines = data.split(b"\n", requested + 2)
     if len(lines) > requested + 2:
-        raise InvalidLineError("the submission returned more lines than it was asked for")
+        raise InvalidLineError("the answers pipe contains more lines than requests")
     del lines[-1]  # empty, or incomplete because the process ended
     if not lines:
         return None, []
@@ -155,16 +155,16 @@ def _read_answers(
     for index, line in enumerate(lines, -1):
         budget -= line.count(b",") + line.count(b"[") + line.count(b"{")
         if budget < 0:
-            raise AnswersTooLargeError(f"the answers exceed {_MAX_ENTRIES:,} numbers")
+            raise AnswersTooLargeError(f"the answers contain more than {_MAX_ENTRIES:,} entries")
         entry = json.loads(line.decode("ascii"), parse_int=_parse_integer)
         if not isinstance(entry, dict):
-            raise InvalidLineError("not an answer")
+            raise InvalidLineError("expected a JSON object")
         if index < 0:
             loading = _parse_loading(entry, source)
         elif loading is not True or type(entry.get("request")) is not int:
             raise InvalidLineError("expected an answer to a request")
         elif entry["request"] != index:
-            raise InvalidLineError("not the next answer")
+            raise InvalidLineError("the answers are not in the order of the requests")
         else:
             values.append(read_value(entry, source))
     return loading, values
@@ -184,7 +184,7 @@ def _parse_loading(entry: dict[str, Any], source: Source) -> bool | Failure:
 
 
 def read_value(entry: dict[str, Any], source: Source) -> Any:
-    """Return the value of an answer, or its failure with the position in the submission.
+    """Return the value in an answer, or its failure with the position in the submission.
 
     Raises:
         InvalidLineError: the answer has neither, or both.
@@ -197,18 +197,18 @@ def read_value(entry: dict[str, Any], source: Source) -> Any:
 
 
 def _parse_integer(text: str) -> int:
-    """Return an integer unchanged; raise InvalidLineError if it exceeds the largest float.
+    """Convert the digits of an integer to int, if it does not exceed the largest float.
 
     Raises:
         InvalidLineError: the integer is too large.
     """
     if len(text) > _MAX_DIGITS or math.isinf(float(text)):
-        raise InvalidLineError("an integer that exceeds the largest float")
+        raise InvalidLineError("an integer exceeds the largest float")
     return int(text)
 
 
 def _sanitize(value: Any, depth: int = 0) -> Any:
-    """Return a value whose strings are printable and of limited length.
+    """Return a value in which all strings are printable and of limited length.
 
     Raises:
         InvalidLineError: the value is nested too deeply.
@@ -216,7 +216,7 @@ def _sanitize(value: Any, depth: int = 0) -> Any:
     if isinstance(value, str):
         return sanitize(value[:_MAX_STRING_LENGTH])
     if depth > _MAX_DEPTH:
-        raise InvalidLineError("nested too deeply")
+        raise InvalidLineError("the answer is nested too deeply")
     if isinstance(value, list):
         return [_sanitize(v, depth + 1) if isinstance(v, str | list | dict) else v for v in value]
     if isinstance(value, dict):
@@ -225,13 +225,13 @@ def _sanitize(value: Any, depth: int = 0) -> Any:
 
 
 def _parse_failure(entry: Any, source: Source) -> Failure:
-    """Return a reported failure with its position in the submission.
+    """Parse a failure that the submission's process reported, and add its position in the source.
 
     Raises:
         InvalidLineError: the entry is not a failure.
     """
     if not isinstance(entry, dict):
-        raise InvalidLineError("not a failure")
+        raise InvalidLineError("a failure must be a JSON object")
     kind, message = entry.get("kind"), entry.get("message")
     if not isinstance(kind, str) or kind not in KINDS or not isinstance(message, str):
         raise InvalidLineError("unknown kind of failure")
@@ -249,7 +249,7 @@ def _parse_failure(entry: Any, source: Source) -> Failure:
 
 
 def _parse_position(value: Any) -> int | None:
-    """Return a line number, column or offset; None if it is unknown.
+    """Return a validated line number, column or offset; None if it is unknown.
 
     Raises:
         InvalidLineError: the value is not an integer in the valid range.
@@ -257,12 +257,12 @@ def _parse_position(value: Any) -> int | None:
     if value is None:
         return None
     if type(value) is not int or abs(value) > MAX_ANSWERS_SIZE:
-        raise InvalidLineError("not a position")
+        raise InvalidLineError("invalid line, column or offset")
     return max(value, 0)
 
 
 def _explain_end(transcript: Transcript, ended: Any, time: float, output: int) -> Failure:
-    """Return the failure of a process that ended before answering all requests.
+    """Return the failure that explains why a process ended before answering all requests.
 
     Args:
         transcript: the output of the process.
@@ -288,7 +288,7 @@ def _explain_end(transcript: Transcript, ended: Any, time: float, output: int) -
 
 
 def _explain_signal(number: int) -> str:
-    """Describe the signal that ended a submission's process."""
+    """Return a sentence about the signal that ended a submission's process."""
     try:
         name = signal.Signals(number).name
     except ValueError:

@@ -38,7 +38,7 @@ KINDS = {  # headings of failures, keyed by kind
 
 @dataclass(frozen=True)
 class Failure:
-    """The reason that a request, or a whole submission, has no answer.
+    """The reason why a request, or a whole submission, has no answer.
 
     Attributes:
         kind: a key of :data:`KINDS`.
@@ -77,7 +77,7 @@ def _sanitize_string(text: str) -> str:
 
 
 def show_position(source: Source, line: int | None, column: int = 0, end: int = 0) -> str:
-    """Return a line of a submission with carets below the columns of an error.
+    """Return a line of a submission, with carets under the columns of an error.
 
     Args:
         source: the submission.
@@ -104,7 +104,7 @@ def show_position(source: Source, line: int | None, column: int = 0, end: int = 
 
 @dataclass(frozen=True)
 class Part:
-    """The verdict on one part of a task: a parameter, a stage, an optimizer, a blank of a table.
+    """The verdict on one part of a task: a parameter, a stage, an optimizer, or a blank of a table.
 
     No attribute contains a correct value.
 
@@ -145,7 +145,7 @@ class Part:
 
 @dataclass(frozen=True, repr=False)
 class Result:
-    """The result of a check of one submission. ``print`` and notebooks show the whole result.
+    """The result of checking one submission. ``print`` and notebooks show the whole result.
 
     Attributes:
         check: the name of the check.
@@ -183,13 +183,13 @@ class Result:
 
     @property
     def percent(self) -> float:
-        """The percentage of points reached; without possible points 100, or 0 after a failure."""
+        """The percentage of points reached; if none are possible, 100, or 0 after a failure."""
         default = 0.0 if self.failure else 100.0
         return 100 * self.points / self.possible if self.possible else default
 
     @property
     def subtotals(self) -> dict[str, tuple[float, float]]:
-        """Points reached and maximum points, keyed by problem."""
+        """The points reached and the maximum points of each problem, keyed by problem."""
         problems = dict.fromkeys(part.problem for part in self.parts if part.problem)
         parts_of = {name: [p for p in self.parts if p.problem == name] for name in problems}
         return {
@@ -198,14 +198,14 @@ class Result:
         }
 
     def only_wrong(self) -> str:
-        """Format the result without the parts that have all their points."""
+        """Format the result without the parts that earned all their points."""
         return self._format_parts(
             [p for p in self.parts if p.points < p.possible or p.verdict != "right"]
         )
 
     @property
     def mistakes(self) -> tuple[str, ...]:
-        """The distinct recognized mistakes, and the heading of a failure."""
+        """The names of recognized mistakes, without duplicates, and the heading of a failure."""
         mistakes = [part.mistake for part in self.parts if part.mistake]
         if self.failure:
             mistakes.append(KINDS[self.failure.kind])
@@ -213,7 +213,7 @@ class Result:
 
     @property
     def summary(self) -> str:
-        """One line with the points."""
+        """One line with the name of the submission and its points."""
         return f"{self.submission}: {self.points:g} of {self.possible:g} points"
 
     def __repr__(self) -> str:
@@ -227,7 +227,7 @@ class Result:
         return self._format_parts(self.parts)
 
     def _format_parts(self, shown: Sequence[Part]) -> str:
-        """Format the points, the failure, the given parts and the printed output."""
+        """Format the result with only the given parts."""
         lines = [self.summary]
         if self.failure:
             lines += [f"  {line}" for line in str(self.failure).splitlines()]
@@ -270,7 +270,7 @@ class Result:
         raise AssertionError(str(failure or (part if level == "mistake" else part.verdict)))
 
     def at(self, level: str) -> Result:
-        """Return the result with only the details that a feedback level shows.
+        """Return the result reduced to the details that a feedback level shows.
 
         Args:
             level: ``points`` for the sum of points only; ``part`` for the verdict on each part and
@@ -286,7 +286,7 @@ class Result:
         return replace(self, parts=(total,), failure=None, output="", notes=())
 
     def cleaned(self) -> Result:
-        """Return the result with printable strings of limited length.
+        """Return the result with control characters replaced and long strings truncated.
 
         >>> Result("gradient", "ann.py", (), "\\ud800" + "x"*10**6).cleaned().output[:3]
         '\ufffdxx'
@@ -316,7 +316,7 @@ class Result:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Result:
-        """Create a result from a dictionary of :meth:`to_dict`.
+        """Create a result from a dictionary that :meth:`to_dict` returned.
 
         Raises:
             KeyError, TypeError: the dictionary has another structure.
@@ -331,7 +331,7 @@ class Result:
 
 
 def _sum_points(points: Iterable[float]) -> float:
-    """Return the sum of points, rounded to hundredths; a sum of integers is an integer."""
+    """Return the sum of points, rounded to 9 decimals; a sum of integers is an integer."""
     values = list(points)
     return round(fsum(values), 9) if any(type(v) is float for v in values) else sum(values)
 
@@ -339,7 +339,7 @@ def _sum_points(points: Iterable[float]) -> float:
 def create_failed_result(
     check: str, submission: str, possible: dict[str, float], failure: Failure
 ) -> Result:
-    """Return the result of a submission without answers: a failure and no points.
+    """Return the result of a submission that failed as a whole: no part is run or earns points.
 
     Args:
         check: the name of the check.

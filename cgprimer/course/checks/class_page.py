@@ -24,7 +24,7 @@ _WIDEST_BAR = 8.0  # em
 
 
 class MistakeRow(NamedTuple):
-    """A row of the table of mistakes: a mistake, its students, and its bar's width in em."""
+    """A row of the table of mistakes: a mistake, its students, and the width of its bar in em."""
 
     name: str
     students: list[str]
@@ -32,7 +32,7 @@ class MistakeRow(NamedTuple):
 
 
 class PartRow(NamedTuple):
-    """A row of the table of parts: the number of results per verdict, and the points reached."""
+    """A row of the table of parts: the number of submissions per verdict, and the points."""
 
     name: str
     counts: list[int]
@@ -40,7 +40,7 @@ class PartRow(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """The mark of a part, or the points of a problem, in the table of students."""
+    """A cell of the table of students: the mark of a part, or the points of a problem."""
 
     text: str
     is_right: bool
@@ -48,14 +48,14 @@ class Mark(NamedTuple):
 
 
 class DetailLine(NamedTuple):
-    """A line of the details on a submission."""
+    """A line of the details on a submission, such as a message or a failure."""
 
     text: str
     is_right: bool = False
 
 
 class StudentRow(NamedTuple):
-    """A row of the table of students."""
+    """A row of the table of students: the points, marks, mistakes and details of one student."""
 
     name: str
     is_complete: bool
@@ -72,7 +72,7 @@ def class_page(results: Sequence[Result], title: str, same: Mapping[str, str] | 
     Args:
         results: one result per submission.
         title: the title.
-        same: for each copied submission the submission that is the same file.
+        same: an earlier identical submission, keyed by submission.
 
     >>> "&lt;b&gt;" in class_page([Result("gradient", "<b>.py", ())], "Homework 1")
     True
@@ -85,7 +85,7 @@ def class_page(results: Sequence[Result], title: str, same: Mapping[str, str] | 
         title,
         summary=_summarize(results),
         repeated_submissions=[
-            f"{student} has {len(submissions)}: {join_names(submissions)}."
+            f"{student} has {len(submissions)} submissions: {join_names(submissions)}."
             for student, submissions in repeated.items()
         ],
         mistakes=_build_mistake_rows(results),
@@ -99,7 +99,7 @@ def class_page(results: Sequence[Result], title: str, same: Mapping[str, str] | 
 
 
 def _summarize(results: Sequence[Result]) -> str:
-    """Return a sentence with the median and the number of complete submissions."""
+    """Return a sentence with the number of submissions, the median and the complete submissions."""
     ordered = sorted(results, key=lambda result: result.percent)
     median = ordered[len(ordered) // 2] if ordered else None
     points = (
@@ -113,12 +113,12 @@ def _summarize(results: Sequence[Result]) -> str:
 
 
 def _format_percent(result: Result) -> str:
-    """Format the points of a result in percent."""
+    """Format the percentage of points of a result, such as ``75 %``."""
     return f"{result.percent:.0f} %"
 
 
 def _get_group_name(part: Part) -> str:
-    """Return the problem of a part, or the name of a part that belongs to no problem."""
+    """Return the problem that a part belongs to, or the name of the part if there is none."""
     return part.problem or part.name
 
 
@@ -133,7 +133,7 @@ def _build_mistake_rows(results: Sequence[Result]) -> list[MistakeRow]:
 
 
 def _build_part_rows(results: Sequence[Result], groups: Sequence[str]) -> list[PartRow]:
-    """Return the rows of the table of parts, or of problems with their parts."""
+    """Return one row per part or, if parts are grouped, per problem for the table of parts."""
     parts = [part for result in results for part in result.parts]
     counts = Counter((_get_group_name(part), part.verdict) for part in parts)
     reached, possible = dict.fromkeys(groups, 0.0), dict.fromkeys(groups, 0.0)
@@ -151,8 +151,8 @@ def _build_part_rows(results: Sequence[Result], groups: Sequence[str]) -> list[P
 
 
 def _build_student_row(result: Result, groups: Sequence[str], original: str) -> StudentRow:
-    """Return a row of the table of students; ``original`` is the submission that was copied."""
-    mistakes = ", ".join(result.mistakes) or ("the same file" if original else "")
+    """Return a row of the table of students; ``original`` is an earlier, identical submission."""
+    mistakes = ", ".join(result.mistakes) or ("identical file" if original else "")
     return StudentRow(
         remove_ending(result.submission),
         result.points >= result.possible and not result.failure,
@@ -165,10 +165,10 @@ def _build_student_row(result: Result, groups: Sequence[str], original: str) -> 
 
 
 def _list_details(result: Result, original: str) -> list[DetailLine]:
-    """Return the detail lines of a submission: copies, failures, messages, suspicious imports."""
+    """Return the detail lines of a submission: original, failure, messages and noted imports."""
     lines = []
     if original:
-        lines.append(DetailLine(f"the same file as that of {remove_ending(original)}"))
+        lines.append(DetailLine(f"identical to the file of {remove_ending(original)}"))
     if result.failure:
         lines.append(DetailLine(str(result.failure)))
     lines += [

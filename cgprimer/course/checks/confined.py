@@ -52,7 +52,7 @@ audit = load_neighbor("audit")
 
 
 def find_readable_paths() -> list[str]:
-    """Return the paths of Python and its libraries, which a submission can read."""
+    """Return the paths that a submission may read: Python, its libraries and system files."""
     prefixes = {os.path.realpath(p) for p in (sys.prefix, sys.base_prefix, sys.exec_prefix)}
     if "/usr" in prefixes:
         prefixes = (prefixes - {"/usr"}) | {"/usr/lib", "/usr/local/lib"}
@@ -88,7 +88,7 @@ def set_limits(setup: dict[str, Any], counts_separately: bool) -> None:
 
 
 def set_limit(name: str, soft: int, hard: int | None = None) -> None:
-    """Lower a resource limit, given the name of its constant in :mod:`resource`."""
+    """Lower the resource limit with the given name, such as ``RLIMIT_CPU``."""
     import resource
 
     number = getattr(resource, name, None)
@@ -103,7 +103,7 @@ def set_limit(name: str, soft: int, hard: int | None = None) -> None:
 
 
 def count_tasks(uid: int) -> int:
-    """Return the number of processes and threads of a user, or 1000 if it is unknown."""
+    """Return the number of processes and threads of a user; 1000 if it cannot be determined."""
     tasks = 0
     for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
         with suppress(OSError, ValueError, IndexError):
@@ -128,7 +128,7 @@ def find_descendants() -> set[int]:
 
 
 def end_descendants() -> None:
-    """Stop all descendants so that they cannot start processes, then kill them."""
+    """Kill all descendants of this process; stop them first so that they cannot start new ones."""
     stopped: set[int] = set()
     while running := find_descendants() - stopped:
         for pid in running:
@@ -152,7 +152,7 @@ def supervise(submission: int, send: Send, in_namespace: bool, seconds: float) -
     """
 
     def end_all(*_: object) -> None:
-        """End the submission with its descendants, then this process."""
+        """End the submission, its descendants and this process."""
         if IS_LINUX and not in_namespace:
             end_descendants()
         elif not IS_LINUX:
@@ -174,11 +174,11 @@ def supervise(submission: int, send: Send, in_namespace: bool, seconds: float) -
 
 
 def create_sender(descriptor: int) -> Send:
-    """Return a function that writes lines of JSON, even if a submission replaces ``json``."""
+    """Return a function that writes JSON lines to a descriptor, even if ``json`` is patched."""
     encode, write = json.JSONEncoder().encode, os.write
 
     def send(line: dict[str, Any]) -> None:
-        """Write a line of JSON to the descriptor."""
+        """Write a dictionary to the descriptor as one line of JSON."""
         data = (encode(line) + "\n").encode()
         while data:
             data = data[write(descriptor, data) :]
@@ -210,7 +210,7 @@ def main() -> None:
     write, leave = os.write, os._exit
 
     def report_library(name: str) -> None:
-        """Write the name of a library that the submission uses to the libraries pipe."""
+        """Write the name of a library that the submission opened to the libraries pipe."""
         write(libraries, f"{name}\n".encode())
 
     audit.watch_libraries(setup["forbidden"], report_library)
@@ -222,7 +222,7 @@ def main() -> None:
 
 
 def read_setup() -> dict[str, Any]:
-    """Read the setup of the sandbox from standard input."""
+    """Read the setup of the sandbox, a JSON object, from standard input."""
     data = b""
     while chunk := os.read(0, 1 << 20):
         data += chunk
@@ -233,7 +233,7 @@ def read_setup() -> dict[str, Any]:
 def confine(
     setup: dict[str, Any], send_control: Send, folder: str, readable: list[str]
 ) -> dict[str, str]:
-    """Fork and confine the child process; only the child returns.
+    """Fork this process, supervise the child in the parent, and return only in the confined child.
 
     The parent process supervises the child and never returns.
 
@@ -259,7 +259,7 @@ def confine(
 def confine_on_linux(
     setup: dict[str, Any], send_control: Send, folder: str, readable: list[str]
 ) -> dict[str, str]:
-    """Fork and confine the child by namespaces, another user, limits, Landlock and seccomp.
+    """Fork, and confine the child with namespaces, another user, limits, Landlock and seccomp.
 
     Arguments and returned value are those of :func:`confine`.
     """

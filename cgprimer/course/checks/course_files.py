@@ -15,7 +15,7 @@ from cgprimer.course.checks.package_wheel import build_wheel, zip_files
 
 _SETUP = """\
 #!/usr/bin/env bash
-# Run once, when Gradescope builds the image: Python 3.11 or newer, and cgprimer with it.
+# Run once, when Gradescope builds the image: install Python 3.11 or newer, and cgprimer.
 root="${AUTOGRADER:-/autograder}"
 wheel="$root/source/%(wheel)s"
 newer() {
@@ -27,14 +27,14 @@ newer() {
 }
 newer || { apt-get update -q; apt-get install -y -q python3.11 python3.11-venv; newer; } || exit 1
 "$python" -m venv --system-site-packages "$root/env"
-# Without a network what is installed already has to do.
+# Without a network, the installed packages must suffice.
 "$root/env/bin/python" -m pip install --quiet "$wheel" ||
   "$root/env/bin/python" -m pip install --quiet --no-index --no-deps "$wheel"
 "$root/env/bin/python" -m cgprimer --version
 """
 _RUN = """\
 #!/usr/bin/env bash
-# Run for every submission; students see results.json, and nothing that is printed here.
+# Run once per submission; students see results.json, but not the output printed here.
 root="${AUTOGRADER:-/autograder}"
 python="$root/env/bin/python"
 [ -x "$python" ] || python="${PYTHON:-python3}"
@@ -43,13 +43,13 @@ cd "$root/source" || exit 1
 rm -f "$root/results/results.json"
 "$python" -m cgprimer check %(arguments)s --force \\
   --gradescope "$root/results/results.json" "$root/submission"
-# The instructor finds above why there are none.
+# If there are no results, the output above tells the instructor why.
 [ -s "$root/results/results.json" ] ||
   printf '{"score": 0, "output": "The grader failed: tell your instructor.", "tests": []}' \\
   > "$root/results/results.json"
 """
 _OTTER = '''\
-"""Otter reads this file; what is right is computed by cgprimer when it runs."""
+"""Test file for Otter; cgprimer computes the correct values when it runs."""
 
 from otter.test_files import test_case
 
@@ -74,7 +74,7 @@ def test_%d(env):
 def autograder(check: str, arguments: Sequence[str], files: Mapping[str, bytes]) -> bytes:
     """Build ``autograder.zip`` for Gradescope: scripts, the wheel of cgprimer, and further files.
 
-    The arguments are those of ``cgprimer check``; files are called by their names in them.
+    The arguments are those of ``cgprimer check``, which refer to the further files by their names.
     Source: Gradescope's "Autograder Specifications".
     """
     name, content = build_wheel()
@@ -89,7 +89,7 @@ def autograder(check: str, arguments: Sequence[str], files: Mapping[str, bytes])
 
 
 def otter_test(check: Check, level: str) -> str:
-    """Write a test file for Otter with one test case per part, in the exception-based format.
+    """Format a test file for Otter with one test case per part, in the exception-based format.
 
     Source: Otter-Grader's documentation, "Python Format", exception-based.
     """
@@ -101,7 +101,7 @@ def otter_test(check: Check, level: str) -> str:
 
 
 def nbgrader_notebook(check: Check, level: str) -> str:
-    """Write a notebook for nbgrader: a cell for the solution, and an autograded cell per part.
+    """Format a notebook for nbgrader: a cell for the solution, and an autograded cell per part.
 
     The last number of a test cell is the points that it earns.
     Source: nbgrader's cell metadata, version 3, and ``nbgrader.utils.determine_grade``.
@@ -126,7 +126,7 @@ def nbgrader_notebook(check: Check, level: str) -> str:
 def _create_code_cell(
     source: str, identity: str, *, solution: bool = False, points: float | None = None
 ) -> dict[str, object]:
-    """Return a code cell with metadata of nbgrader; a cell with points is graded."""
+    """Return a code cell with nbgrader's metadata; a cell with points is graded automatically."""
     metadata: dict[str, object] = {"schema_version": 3, "grade_id": identity, "task": False}
     metadata |= {"solution": solution, "locked": not solution, "grade": points is not None}
     if points is not None:

@@ -44,7 +44,7 @@ _PRIME = "\u02b9"  # a letter that looks like the sign of a derivative
 
 @dataclass(frozen=True)
 class DerivativeStatement:
-    """A statement about a derivative.
+    """A statement about a derivative, such as ``sin' = cos``.
 
     Attributes:
         name: the left-hand side as it was written.
@@ -103,13 +103,13 @@ def read_statement(text: str) -> DerivativeStatement:
         variables = " or ".join(f"d/d{name}(...)" for name in names)
         raise UsageError(
             f"missing differentiation variable for {unparse(tree)}",
-            hint=f"write {variables}" if names else "the left-hand side contains no names",
+            hint=f"write {variables}" if names else "write a function of at least one variable",
         )
     return DerivativeStatement(left.strip(), tree, wrt, right.strip(), argument, examples)
 
 
 def _read_left_side(body: str, right: str, wrt: str | None, argument: str) -> Expression:
-    """Return the tree of the function that a statement differentiates.
+    """Parse the left-hand side: return the tree of the function that the statement differentiates.
 
     A name of several letters is a product if each of its letters occurs as a name in the statement,
     as in ``d(xy)/dx = y``. If no other name is ``wrt``, all names of several letters are products.
@@ -127,12 +127,12 @@ def _read_left_side(body: str, right: str, wrt: str | None, argument: str) -> Ex
 
 
 def has_abstract_functions(left: str, right: str) -> bool:
-    """Return whether a statement contains functions without a formula: ``f'``, ``g(x)``."""
+    """Return whether a statement contains functions without a formula, such as ``f'``, ``g(x)``."""
     return bool(_PRIMED.search(right) or re.search(rf"\b[{_LETTERS}]\(", left + right))
 
 
 def insert_examples(left: str, right: str) -> tuple[str, str, str]:
-    """Return both sides with example formulas for `f`, `g`, `h`, `u` and `v`, and these formulas.
+    """Return both sides with example formulas for `f`, `g`, `h`, `u`, `v`, and the formulas used.
 
     Raises:
         SourceError: a side cannot be read.
@@ -163,14 +163,14 @@ def insert_examples(left: str, right: str) -> tuple[str, str, str]:
 
 
 def _insert_product_signs(text: str) -> str:
-    """Return one side of a statement with derivatives as names and explicit product signs.
+    """Rewrite one side of a statement with derivatives as names and explicit product signs.
 
     >>> _insert_product_signs("f'g + 2 f g''"), _insert_product_signs("f'(g(x))g'(x)")
     ('fʹ*g + 2*f*gʹʹ', 'fʹ(g(x))*gʹ(x)')
     """
 
     def join_factors(match: re.Match[str]) -> str:
-        """Return the functions of a product, separated by explicit ``*`` signs."""
+        """Join the functions of a product by explicit ``*`` signs."""
         factors = _FACTOR.findall(match[0])
         return "*".join(letter + _PRIME * len(primes) for letter, primes in factors)
 
@@ -180,7 +180,7 @@ def _insert_product_signs(text: str) -> str:
 
 
 def _replace_functions(tree: Expression, formulas: dict[str, Expression]) -> Expression:
-    """Return a tree with formulas in place of abstract functions."""
+    """Replace the abstract functions in a tree by their formulas."""
 
     def replace_leaf(leaf: Expression) -> Expression:
         """Return the formula of an abstract function without an argument."""

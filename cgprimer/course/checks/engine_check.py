@@ -82,7 +82,7 @@ def check_engine(
 
 @dataclass
 class _Answers:
-    """The answers of a submission to the calls of several stages.
+    """The answers of a student's engine to the calls of several exercise stages.
 
     Attributes:
         defined: the names that the submission defines, or the reason why it cannot be run.
@@ -98,7 +98,7 @@ class _Answers:
 
 
 def _run_stages(submission: Submission, stages: Sequence[Stage], limits: Limits | None) -> _Answers:
-    """Run the calls of several stages, in as few processes as possible.
+    """Run the calls of several exercise stages in as few processes as possible.
 
     If a stage ends the process, the stages after it run in a new one. A submission that ends its
     process several times is not started again: the remaining stages get its last failure.
@@ -134,7 +134,7 @@ def _run_stages(submission: Submission, stages: Sequence[Stage], limits: Limits 
 
 
 def _assess_stage(stage: Stage, answers: _Answers, *, reported: bool = True) -> list[Finding]:
-    """Return the findings of a stage; its parts are not run if required names are missing."""
+    """Return the verdicts on a stage; its parts are not run if required names are missing."""
     defined = [str(n) for n in answers.defined] if isinstance(answers.defined, list) else []
     missing = [name for name in stage.required_names if name not in defined]
     if not missing:
@@ -142,13 +142,13 @@ def _assess_stage(stage: Stage, answers: _Answers, *, reported: bool = True) -> 
     required = {name for stage in STAGES for name in stage.required_names}
     others = [name for name in defined if name not in required]
     hints = list(filter(None, (rename_hint(name, others) for name in missing)))
-    message = "; ".join([f"there is no {' and no '.join(missing)}", *hints])
+    message = "; ".join([f"the submission does not define {' or '.join(missing)}", *hints])
     parts = [Part(n, p, 0, "not run", "", message) for n, p in stage.possible.items()]
     return [Finding(part, {}, stage.number, stage.builds_on, reported=reported) for part in parts]
 
 
 def _summarize(stage: Stage, parts: Sequence[Part]) -> Part:
-    """Return the verdict on a stage: the points, and the message of the first wrong part."""
+    """Return the verdict on a stage: its points, and the message of its first wrong part."""
     points, possible = sum(part.points for part in parts), sum(part.possible for part in parts)
     bad = [part for part in parts if part.verdict != "right"]
     if not bad:
@@ -173,7 +173,7 @@ def build_engine_graph(
     *,
     limits: Limits | None = None,
 ) -> tuple[ExpressionGraph, dict[str, float]]:
-    """Return the graph of an expression that a student's engine builds, and its gradients.
+    """Return the graph that a student's engine builds for an expression, and the gradients.
 
     Args:
         submission: a file, or the ``globals()`` of a notebook.

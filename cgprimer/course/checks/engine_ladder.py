@@ -53,7 +53,7 @@ def format_title(stage: Stage) -> str:
 
 
 def list_possible_points(stage: int | None = None) -> dict[str, float]:
-    """Return the maximum points of each part of a stage, or of each stage."""
+    """Return the maximum points of each part of a stage; without a stage, of each stage."""
     if stage is not None:
         return find_stage(stage).possible
     return {format_title(stage): sum(stage.possible.values()) for stage in STAGES}
@@ -73,7 +73,7 @@ def read_stage_page(stage: int) -> str:
 
 
 def build_engine_skeleton(stage: int | None = None) -> str:
-    """Return the Python file that students complete, for one stage or for all stages.
+    """Return the skeleton, a Python file that students complete, for one stage or all stages.
 
     A class that grows over several stages has all methods up to the stage.
 
@@ -105,7 +105,7 @@ def build_engine_skeleton(stage: int | None = None) -> str:
 
 @dataclass
 class _Definition:
-    """A function or class of the skeleton as a string, with the stages that define it.
+    """The source code of a function or class of the skeleton, with its first and last stage.
 
     Attributes:
         text: the source.
@@ -120,7 +120,7 @@ class _Definition:
     methods: Mapping[str, str] = field(default_factory=dict)
 
     def extend(self, later: _Definition) -> _Definition:
-        """Return a class with the methods of a later stage, which replace earlier ones."""
+        """Return the class with the methods of a later stage added or replaced."""
         text = self.text
         for name, method in later.methods.items():
             text = text.replace(self.methods.get(name, ""), "") if name in self.methods else text
@@ -129,7 +129,7 @@ class _Definition:
 
 
 def _parse_definitions(number: int) -> Iterator[tuple[str, _Definition]]:
-    """Yield the functions and classes on the page of a stage; imports belong to the first one."""
+    """Yield the functions and classes on a stage's page; imports are part of the first one."""
     block = re.search(r"```python\n(.*?)```", read_stage_page(number), re.DOTALL)
     assert block is not None
     lines = block[1].splitlines(keepends=True)

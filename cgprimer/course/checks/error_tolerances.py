@@ -21,7 +21,7 @@ _FLOAT32 = 2.0**29  # unit roundoff of float32, divided by the unit roundoff of 
 
 
 def compute_tolerances(points: Points) -> dict[str, Array]:
-    """Compute the absolute error tolerance of the value and of each derivative.
+    """Compute the absolute error tolerances of the value and of each derivative at all points.
 
     The tolerance covers the rounding errors of the computation, and the errors of central
     differences with a good step. Their rounding is large compared with a small derivative next to a
@@ -48,7 +48,7 @@ def median_size(points: Points, name: str) -> float:
 
 
 def is_float32(points: Points, answers: Array, name: str) -> bool:
-    """Return whether derivatives are correct values that were computed in single precision.
+    """Return whether answers are correct derivatives that were computed in single precision.
 
     All of them are representable in float32, and their errors are at most the bound of the rounding
     errors for double precision, scaled to float32. This error may be at most a hundredth of the

@@ -55,7 +55,7 @@ def check_formula(
     points: int = 20,
     seed: int = 0,
 ) -> Result:
-    """Check a gradient that is written by hand, or a statement about a derivative.
+    """Check a gradient written by hand, or a statement about a derivative.
 
     Args:
         formula: a graph; or a statement such as ``d(coth(x)) = -csch(x)``.
@@ -88,14 +88,14 @@ def check_formula(
     >>> print(check_formula("d(coth(x)) = -csch(x)"))
     d(coth(x)) = -csch(x): 0 of 1 points
       d(coth(x))  wrong: coth(x) is differentiated as -1/sinh(u) (wrong derivative of a function)
-                    at x = 0.7 the slope is -1.7378, and this formula gives -1.3182
+                    at x = 0.7 the slope is -1.7378, but this formula gives -1.3182
     """
     if isinstance(formula, str):
         if answer is not None:
             raise UsageError("answer must be None for a statement such as d(coth(x)) = -csch(x)^2")
         return _check_statement(formula, at or {}, points, seed, keep=keep, domain=domain)
     if answer is None:
-        raise UsageError("answer must have a formula or a number for each component, got None")
+        raise UsageError("answer must contain a formula or a number for each component, got None")
     point = _check_point(formula, at) if at else formula.declared_values
     graph = replace(formula, declared_values=FrozenDict(point))
     names = wrt or formula.parameters or formula.inputs
@@ -105,7 +105,7 @@ def check_formula(
 
 
 def _check_point(graph: ExpressionGraph, at: Mapping[str, float]) -> dict[str, Any]:
-    """Return the values of inputs and parameters at one point, after validation.
+    """Return the validated values of inputs and parameters at one point.
 
     Raises:
         UsageError: a value is not finite, or a name has several values.
@@ -115,8 +115,8 @@ def _check_point(graph: ExpressionGraph, at: Mapping[str, float]) -> dict[str, A
         shape = graph.shapes.get(name, ())
         if np.shape(value) != shape:
             raise UsageError(
-                f"{name} must have one value, got {np.size(value)}",
-                hint="give one point; values around it are tested: at={'x': 0.5} (--at x=0.5)",
+                f"{name} must be a single value, got {np.size(value)} values",
+                hint="pass one point; nearby values are tested: at={'x': 0.5} (--at x=0.5)",
             )
         if not np.all(np.isfinite(value)):
             raise UsageError(f"{name} must be finite, got {value}")
@@ -127,7 +127,7 @@ def _check_point(graph: ExpressionGraph, at: Mapping[str, float]) -> dict[str, A
 
 
 def _grade_answers(question: Question, answers: Answers, count: int, seed: int) -> tuple[Part, ...]:
-    """Return the verdicts on formulas (at all points) and numbers (at the declared values)."""
+    """Grade formulas at all evaluation points, and numbers at the declared values."""
     points = _choose_points_on_both_sides(question, count, seed)
     has_declared_point = len(question.declared_names) == len(question.arguments)
     values = {e: evaluate_formula(question, answers[e].tree, points) for e in answers}
@@ -158,7 +158,7 @@ def _grade_answers(question: Question, answers: Answers, count: int, seed: int) 
 def _grade_formulas(
     question: Question, points: Points, answers: Answers, values: Mapping[str, Array]
 ) -> tuple[Part, ...]:
-    """Return the verdicts on formulas; a short formula that is right is proven equal."""
+    """Grade formulas at all evaluation points; try to prove short, correct formulas equal."""
     rows = [arguments_at(question, values, k, question.wrt) for k in range(len(points))]
     parts = []
     for part in GradientCheck(question, points).grade(rows).parts:
@@ -176,14 +176,14 @@ def _grade_formulas(
 
 
 def _grade_numbers(question: Question, point: Points, answers: Answers) -> tuple[Part, ...]:
-    """Grade numbers: compare them at the declared values, to the digits that were given."""
+    """Grade numeric answers at the declared values, to the precision of their digits."""
     for name in question.arguments:
         declared = [float(point.arguments[e][0]) for e in question.list_elements(name)]
         if not np.array_equal(declared, np.ravel(question.graph.values[name])):
             raise UsageError(
                 f"{question.of} is not differentiable at the declared values, at which numbers are"
                 " compared",
-                hint="declare other values, or write formulas",
+                hint="declare other values, or answer with formulas",
             )
     values = {e: evaluate_formula(question, answers[e].tree, point) for e in question.sources}
     wrong = set()
@@ -213,7 +213,7 @@ def _grade_numbers(question: Question, point: Points, answers: Answers) -> tuple
 
 
 def _is_proven(question: Question, name: str, answers: Answers) -> bool:
-    """Return whether sympy proves an answer equal to the derivative; False if it is long."""
+    """Return whether sympy proves an answer equal to the derivative; False for long formulas."""
     if question.graph.shapes or question.loss:
         return False
     try:
@@ -234,7 +234,7 @@ def _is_proven(question: Question, name: str, answers: Answers) -> bool:
 
 
 def _choose_points_on_both_sides(question: Question, count: int, seed: int) -> Points:
-    """Return points around the declared values and around their opposites.
+    """Return points near the declared values and near the negated declared values.
 
     Points with both signs refute formulas with a wrong sign.
 
@@ -255,7 +255,7 @@ def _choose_points_on_both_sides(question: Question, count: int, seed: int) -> P
         raise failure
 
     def concatenate(attribute: str) -> dict[str, Array]:
-        """Return the values of an attribute for all points, keyed by element."""
+        """Concatenate an attribute of all sets of points, keyed by element."""
         values = [getattr(points, attribute) for points in sets]
         return {name: np.concatenate([v[name] for v in values], axis=-1) for name in values[0]}
 
@@ -270,7 +270,7 @@ def _choose_points_on_both_sides(question: Question, count: int, seed: int) -> P
 
 
 def _select_names(question: Question, points: Points) -> Points:
-    """Return the points without the derivatives that the question does not ask for."""
+    """Return the points with only the derivatives that the question asks for."""
     sources = {*question.sources}
     gradient = {e: v for e, v in points.gradient.items() if e in sources}
     noise = {e: v for e, v in points.noise.items() if e in sources or e not in points.gradient}
@@ -278,10 +278,10 @@ def _select_names(question: Question, points: Points) -> Points:
 
 
 def _select_first_point(points: Points) -> Points:
-    """Return only the first point, which uses the declared values if they exist."""
+    """Return only the first point, which has the declared values if they exist."""
 
     def select_first(values: Mapping[str, Array]) -> dict[str, Array]:
-        """Return the given values at the first point only."""
+        """Return the values at the first point only."""
         return {name: value[..., :1] for name, value in values.items()}
 
     return replace(
@@ -300,7 +300,7 @@ def _select_first_point(points: Points) -> Points:
 def _check_statement(
     text: str, at: Mapping[str, float], count: int, seed: int, **limits: Any
 ) -> Result:
-    """Return the verdict on a statement about a derivative, such as ``sin' = cos``."""
+    """Grade a statement about a derivative, such as ``sin' = cos``."""
     statement = read_statement(text)
     wrt, tree = statement.wrt, statement.function
     names = [wrt, *(name for name in statement.names if name != wrt)]
@@ -318,7 +318,7 @@ def _check_statement(
         points = _choose_points_on_both_sides(question, count, seed)
     except DifferentiationError:
         message = f"found no points at which {unparse(tree)} is differentiable"
-        hint = f"give a point in the domain: at=... (--at {wrt}=21)"
+        hint = f"pass a point in the domain: at=... (--at {wrt}=21)"
         raise DifferentiationError(message, hint=hint) from None
     values = evaluate_formula(question, answer.tree, points)
     undeclared = replace(question, graph=replace(graph, declared_values=FrozenDict({})))
@@ -331,17 +331,17 @@ def _check_statement(
 
 
 def _refute_statement(wrt: str, values: Array, points: Points) -> str:
-    """Return a point at which a statement is wrong, with the slope and the stated value."""
+    """Return a sentence that names a point at which a statement is wrong, and both slopes."""
     correct = points.gradient[wrt]
     errors = relative_errors(values, correct, points.noise[wrt])
     index = int(np.argmax(errors > GOOD))
     where = join_names([f"{n} = {v[index]:g}" for n, v in points.arguments.items()])
     stated = "has no value" if np.isnan(values[index]) else f"gives {values[index]:.5g}"
-    return f"at {where} the slope is {correct[index]:.5g}, and this formula {stated}"
+    return f"at {where} the slope is {correct[index]:.5g}, but this formula {stated}"
 
 
 def _describe_statement(statement: DerivativeStatement, part: Part) -> Part:
-    """Return the verdict on a statement, named by its left-hand side, with a message."""
+    """Return the part for a statement, with the left-hand side as its name, and a message."""
     message = part.message.replace(f" in {_VALUE}", "")
     if statement.examples:
         holds = "holds" if part.verdict == "right" else "does not hold"

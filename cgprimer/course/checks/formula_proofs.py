@@ -23,7 +23,7 @@ _READY = "ready"
 
 
 class Prover:
-    """Proves in a child process that two formulas are equal; threads may share a prover."""
+    """Proves in a child process that two formulas are equal; may be shared by threads."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -92,7 +92,7 @@ class Prover:
 
 
 def _close_pipe(pipe: object) -> None:
-    """Close a pipe and ignore errors."""
+    """Close a pipe, ignoring errors."""
     try:
         pipe.close()  # type: ignore[attr-defined]
     except (OSError, ValueError):
@@ -100,7 +100,7 @@ def _close_pipe(pipe: object) -> None:
 
 
 def _forward_lines(process: subprocess.Popen[str], lines: Queue[str]) -> None:
-    """Put the output lines of a child process into a queue, then an empty string."""
+    """Forward the output lines of a child process to a queue, followed by an empty string."""
     assert process.stdout
     try:
         for line in process.stdout:
@@ -133,7 +133,7 @@ def _prove_equal(left: str, right: str, names: Sequence[str]) -> bool:
 
 
 def _serve_proofs() -> None:
-    """Test whether the formulas of each line on standard input are equal; print the results."""
+    """Read pairs of formulas from standard input; print for each whether it is proven equal."""
     import sympy  # noqa: F401
 
     try:

@@ -20,7 +20,7 @@ _MAX_EXPONENT = 20_000  # of 2 in an intermediate result; the range of doubles e
 
 
 def evaluate_formula(question: Question, tree: Expression, points: Points) -> Array:
-    """Return the values of a formula at the points; nan where the formula is undefined.
+    """Return the values of a formula at all points; nan where the formula is undefined.
 
     Raises:
         UsageError: the formula uses a variable that is computed by a graph of arrays, or uses an
@@ -34,7 +34,7 @@ def evaluate_formula(question: Question, tree: Expression, points: Points) -> Ar
         raise UsageError(
             f"answers for graphs of arrays must not contain computed variables, got"
             f" {min(variables)}",
-            hint="write the formula in inputs and parameters",
+            hint="write the formula in terms of inputs and parameters",
         )
     with mpmath.workdps(_DIGITS):
         for index in range(len(points)):
@@ -48,17 +48,17 @@ def evaluate_formula(question: Question, tree: Expression, points: Points) -> Ar
 
 
 def _evaluate(tree: Expression, values: Mapping[str, Any]) -> Any:
-    """Evaluate a formula tree with mpmath, for given values of the names."""
+    """Evaluate a formula tree with mpmath, given the values of its names."""
     import mpmath
 
     def leaf(node: Any) -> Any:
-        """Return the value of a name or number; the name of an array is returned unchanged."""
+        """Return the value of a name or constant; return the name of an array unchanged."""
         if isinstance(node, Name):
             return values.get(node.name, node)
         return mpmath.mpf(repr(node.value))
 
     def apply(primitive: str | Operator, arguments: list[Any]) -> Any:
-        """Return the value of a primitive, or the element of an array."""
+        """Apply a primitive to its arguments, or look up the element of an array."""
         if not isinstance(primitive, str):
             return _find_element(primitive, arguments, values)
         try:
@@ -73,7 +73,7 @@ def _evaluate(tree: Expression, values: Mapping[str, Any]) -> Any:
 
 
 def _find_element(index: Operator, arguments: list[Any], values: Mapping[str, Any]) -> Any:
-    """Return the value of an element of an array, such as ``W[0,1]``."""
+    """Return the value of an array element, such as ``W[0,1]``."""
     if not all(isinstance(argument, Name) for argument in arguments):
         settings = ", ".join(index.format_settings())
         raise UsageError(f"cannot index a scalar with [{settings}]")
@@ -84,7 +84,7 @@ def _find_element(index: Operator, arguments: list[Any], values: Mapping[str, An
 
 
 def _apply_bounded(primitive: str, arguments: list[Any]) -> Any:
-    """Apply a primitive to mpmath numbers; round huge results to infinity and tiny ones to 0.
+    """Apply a primitive to mpmath numbers; replace huge results by infinity and tiny ones by 0.
 
     Results far outside the range of doubles become infinite or 0, so that no power takes long.
     """

@@ -17,7 +17,7 @@ from cgprimer.core.operations.array_shapes import format_shape
 from cgprimer.course.checks.check_results import Failure
 from cgprimer.course.checks.gradient_questions import Question
 from cgprimer.course.checks.verdicts import rename_hint
-from cgprimer.errors import join_names
+from cgprimer.errors import join_names, pluralize
 from cgprimer.expressions import Shape
 
 Array = Any
@@ -28,7 +28,7 @@ PointAnswers = dict[str, Answer]  #: for each part its answer
 
 @dataclass(frozen=True)
 class GradientReader:
-    """Reads the values that a gradient function returned.
+    """Reads the values that a student's gradient function returned.
 
     Attributes:
         question: the question.
@@ -46,7 +46,7 @@ class GradientReader:
         return {name: self.question.shapes[name] for name in self.question.wrt}
 
     def read(self, value: Any) -> PointAnswers | Failure:
-        """Return the answer for each part, or an error message if the value cannot be read."""
+        """Return the answers for all parts, or a failure if the value cannot be read."""
         if isinstance(value, Failure):
             return value
         if isinstance(value, dict) and "no call" in value:
@@ -62,7 +62,7 @@ class GradientReader:
         return {VALUE_PART: read_array(value[0], ()), **gradient}
 
     def _read_gradient(self, value: Any) -> PointAnswers | Failure:
-        """Return the derivatives in any of the formats."""
+        """Read a gradient from a dictionary, a list of derivatives, or a flat list of elements."""
         if isinstance(value, dict):
             return self._read_dictionary(value)
         if not isinstance(value, list | int | float) or isinstance(value, bool):
@@ -78,7 +78,7 @@ class GradientReader:
         return self._read_flat_list(value)
 
     def _read_dictionary(self, value: Mapping[str, Any]) -> PointAnswers:
-        """Return the derivatives from a dictionary, keyed by name."""
+        """Read the derivatives from a dictionary that is keyed by name."""
         answers: PointAnswers = {}
         for name, shape in self.shapes.items():
             if name in value:
@@ -91,11 +91,12 @@ class GradientReader:
         return answers
 
     def _read_flat_list(self, value: Any) -> PointAnswers | Failure:
-        """Return the derivatives from a list of all elements, in the order of the names."""
+        """Read the derivatives from one flat list of all elements, in the order of the names."""
         elements = read_array(value, (len(self.question.sources),))
         if isinstance(elements, Failure):
             count = len(value) if isinstance(value, list) else 1
-            message = f"expected {self._expected_format}, got {count} of {len(self.shapes)} entries"
+            actual = f"got {pluralize(count, 'value')} instead of {len(self.shapes)}"
+            message = f"expected {self._expected_format}, {actual}"
             return Failure("shape", message)
         ends = np.cumsum([math.prod(shape) for shape in self.shapes.values()])
         arrays = zip(self.shapes.items(), np.split(elements, ends[:-1]), strict=True)
@@ -103,15 +104,17 @@ class GradientReader:
 
     @property
     def _expected_format(self) -> str:
-        """A description of the accepted formats of a gradient."""
+        """The description of the accepted formats of a gradient, for messages."""
         return f"a dictionary with {join_names(self.shapes)}, or their derivatives in this order"
 
     def _explain_call_error(self, report: Mapping[str, Any]) -> Failure:
-        """Return a message that explains why the student's function could not be called."""
+        """Return a failure that explains why the student's function could not be called."""
         expected = f"{self.function}({', '.join(self.question.arguments)})"
         if report["no call"] == "missing":
             hint = rename_hint(self.function, report["said"])
-            return Failure("missing", f"no function {expected}" + (hint and f"; {hint}"))
+            return Failure(
+                "missing", f"the submission does not define {expected}" + (hint and f"; {hint}")
+            )
         return Failure(
             "signature",
             f"expected {expected}, with the arguments in any order, or {self.function}(point) with"
@@ -120,7 +123,7 @@ class GradientReader:
 
 
 def read_array(value: Any, shape: Shape) -> Answer:
-    """Return a value as an array with the given shape; a list of one scalar is a scalar."""
+    """Convert a value to an array with the given shape, or return a failure if it has another."""
     kind = "a number" if not shape else "numbers"
     if isinstance(value, bool | str) or value is None:
         return Failure("value", f"expected {kind}, got {value!r:.40}")
@@ -134,5 +137,5 @@ def read_array(value: Any, shape: Shape) -> Answer:
 
 
 def _describe(shape: Shape) -> str:
-    """Return a shape in words: ``a scalar``, or ``an array of shape [3,2]``."""
+    """Describe a shape in words: ``a scalar``, or ``an array of shape [3,2]``."""
     return f"an array of shape {format_shape(shape)}" if shape else "a scalar"

@@ -54,7 +54,7 @@ Array = Any
 
 @dataclass(frozen=True, eq=False)
 class GradientCheck:
-    """A question, its points, and the interface of the student's function.
+    """A gradient check: its question, its evaluation points, and the name of students' functions.
 
     Attributes:
         question: the question.
@@ -72,17 +72,17 @@ class GradientCheck:
 
     @property
     def possible(self) -> dict[str, float]:
-        """The maximum points of each part."""
+        """The maximum points of each part, keyed by name."""
         return dict.fromkeys(self._elements, 1.0)
 
     @property
     def _elements(self) -> dict[str, list[str]]:
-        """The elements of each part: of the value, if it is returned, and of each name."""
+        """The elements that belong to each part, including the value if it is returned."""
         elements = {VALUE_PART: [VALUE]} if self.value else {}
         return elements | {name: self.question.list_elements(name) for name in self.question.wrt}
 
     def run(self, submission: Submission, limits: Limits | None = None) -> Result:
-        """Run a submission and return the result of the check."""
+        """Run a submission and grade its answers."""
         name = "notebook" if isinstance(submission, Mapping) else Path(submission).name
         requests: list[Request] = [
             {
@@ -96,7 +96,7 @@ class GradientCheck:
         return replace(result, notes=(*self.question.notes, *result.notes))
 
     def grade(self, values: Sequence[Any], submission: str = "") -> Result:
-        """Return the result for the values that a function returned at the points.
+        """Grade the values that a student's function returned at the points of the check.
 
         Args:
             values: for each point a value as JSON, or a :class:`Failure`.
@@ -113,7 +113,7 @@ class GradientCheck:
     # --- all parts ---------------------------------------------------------------------------
 
     def _grade_parts(self, answers: Sequence[PointAnswers | Failure]) -> tuple[Part, ...]:
-        """Return the verdict on each part."""
+        """Return the verdicts on all parts."""
         question, points = self.question, self.points
         values, failures = self._collect_values(answers)
         tolerances = compute_tolerances(points)
@@ -190,7 +190,7 @@ class GradientCheck:
 
     @cached_property
     def _gradient_at_float32_points(self) -> dict[str, Array]:
-        """The value and the correct gradient at the points rounded to single precision."""
+        """The correct value and gradient at the points after rounding to single precision."""
         arguments = {
             n: v.astype(np.float32).astype(float) for n, v in self.points.arguments.items()
         }
@@ -224,7 +224,7 @@ class GradientCheck:
         if is_missing.any():
             if len(values) == 1 and not explaining:
                 message = ""
-            missing = f"no number at {np.sum(is_missing)} of {len(is_missing)} points"
+            missing = f"value missing or nan at {np.sum(is_missing)} of {len(is_missing)} points"
             message = f"{missing}; {message}" if message else missing
         mistake = explaining[0].name if explaining else ""
         evidence = self._collect_evidence(name, verdict, values, errors, largest)
@@ -236,19 +236,20 @@ class GradientCheck:
         errors: Mapping[str, Array],
         largest: Mapping[str, float],
     ) -> str:
-        """Return a message that names the mistakes, or else the number of correct values."""
+        """Return a message that names the mistakes, or else counts the correct values."""
         good = self.tolerance or GOOD
         message = "; ".join(dict.fromkeys(mistake.message for mistake in mistakes))
         if mistakes and mistakes[0].alternatives:
             message += f" (other possible mistakes: {', '.join(mistakes[0].alternatives)})"
         if len(errors) > 1:
             wrong = sum(error > good for error in largest.values())
-            return f"{wrong} of {len(errors)} numbers are wrong" + (message and f": {message}")
+            return f"{wrong} of {len(errors)} elements are wrong" + (message and f": {message}")
         if message:
             return message
         (errors_at_points,) = errors.values()
         right = int(np.sum(errors_at_points <= good))
-        return f"right at {right} of {len(errors_at_points)} points; no known mistake explains it"
+        count = f"right at {right} of {len(errors_at_points)} points"
+        return f"{count}; no known mistake explains the errors"
 
     def _collect_evidence(
         self,
@@ -258,7 +259,7 @@ class GradientCheck:
         errors: Mapping[str, Array],
         largest: Mapping[str, float],
     ) -> tuple[str, str]:
-        """Return the point with the largest error, and the student's value there."""
+        """Return lines of evidence: the point with the largest error, and the student's value."""
         element = max(largest, key=largest.__getitem__)
         index = int(np.argmax(np.where(self.points.smooth, errors[element], -1.0)))
         arguments = arguments_at(self.question, self.points.arguments, index)
@@ -270,7 +271,7 @@ class GradientCheck:
         )
 
     def _describe_band(self, verdict: Verdict) -> str:
-        """Describe the range of relative errors to which a verdict belongs."""
+        """Describe the range of relative errors that a verdict stands for."""
         good = self.tolerance or GOOD
         if verdict == "suspicious":
             bounds = f"{_format_bound(good)} and {_format_bound(SUSPICIOUS)}"
@@ -279,7 +280,7 @@ class GradientCheck:
 
 
 def classify_error(error: float, kinks: bool = False, tolerance: float | None = None) -> Verdict:
-    """Return the verdict on a relative error.
+    """Classify a relative error as right, suspicious or wrong.
 
     An error up to 1e-7 is right, or up to 1e-4 if there are kinks; an error up to 1e-2 is
     suspicious. A tolerance replaces the bound for right. Source: the notes of CS231n, "Gradient
@@ -294,7 +295,7 @@ def classify_error(error: float, kinks: bool = False, tolerance: float | None = 
 
 
 def relative_errors(answers: Array, correct: Array, noise: Array) -> Array:
-    """Return ``|a - n|/max(|a|, |n|)`` after subtracting the rounding error from ``|a - n|``.
+    """Return ``|a - n|/max(|a|, |n|)``, after subtracting the tolerance ``noise`` from ``|a - n|``.
 
     The error of nan is infinite.
 
@@ -309,13 +310,13 @@ def relative_errors(answers: Array, correct: Array, noise: Array) -> Array:
 
 
 def _format_bound(value: float) -> str:
-    """Return a bound as a string, such as ``1e-2``."""
+    """Format a bound of relative errors, such as ``1e-2``."""
     mantissa, _, exponent = f"{value:e}".partition("e")
     return f"{float(mantissa):g}e{int(exponent)}"
 
 
 def _format_value(value: Any) -> str:
-    """Return an argument as a string of limited length."""
+    """Format an argument of a student's function as a string of limited length."""
     if isinstance(value, list):
         text = str(np.array(value).tolist())
         return text if len(text) <= 40 else f"{text[:36]}...]"
@@ -410,7 +411,7 @@ def check_gradient(
 
 
 def format_gradient_skeleton(check: GradientCheck) -> str:
-    """Return the Python file that students complete.
+    """Return the skeleton of a gradient function, a Python file that students complete.
 
     >>> import cgprimer
     >>> print(format_gradient_skeleton(build_gradient_check(cgprimer.parse("xw = k*xa"))))
@@ -446,7 +447,7 @@ def format_gradient_skeleton(check: GradientCheck) -> str:
 
 
 def _describe_argument(question: Question, name: str) -> str:
-    """Return the type of an argument in words, such as ``number in {0, 1}``."""
+    """Describe the type of an argument, such as ``number in {0, 1}``."""
     shape = question.shapes[name]
     is_batch = bool(question.batch) and name in question.graph.inputs
     kind = f"array{'s' * is_batch} of shape {format_shape(shape)}" if shape else "number"

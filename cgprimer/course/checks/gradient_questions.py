@@ -54,7 +54,7 @@ _MAX_SIMPLIFIED = 5_000  # piecewise functions times operations
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """A gradient that students compute.
+    """The question of a gradient check: which gradient of which graph students compute.
 
     Attributes:
         graph: the graph, with its loss if there is one.
@@ -82,19 +82,19 @@ class Question:
 
     @property
     def declared_names(self) -> tuple[str, ...]:
-        """The arguments whose declared values exist and lie in their domains."""
+        """The names of arguments whose declared values exist and lie in their domains."""
         return tuple(
             n for n in self.arguments if is_declared_in_domain(self.graph, n, self.domains)
         )
 
     @cached_property
     def domain_elements(self) -> frozenset[str]:
-        """The elements of inputs with a domain; the elements of a one-hot vector are dependent."""
+        """The elements of all inputs that have a domain."""
         return frozenset(e for name in self.domains for e in self.list_elements(name))
 
     @cached_property
     def primal(self) -> Tape:
-        """The graph's tape, expanded into scalars, with one output."""
+        """The tape of the graph, expanded into scalars, with a single output."""
         scalar_tape = scalarize(tape(self.graph))
         return replace(scalar_tape, outputs={self.of: scalar_tape.index(self.of)})
 
@@ -111,12 +111,12 @@ class Question:
         return {name: array_tape.shapes[array_tape.index(name)] for name in names}
 
     def list_elements(self, name: str) -> list[str]:
-        """Return the elements of an array, such as ``W[0,0]``; the name itself for a scalar."""
+        """Return the names of an array's elements, such as ``W[0,0]``, or the name of a scalar."""
         return list(elements(name, self.shapes[name]))
 
     @cached_property
     def sources(self) -> tuple[str, ...]:
-        """The elements of the names in ``wrt``."""
+        """The elements with respect to which the gradient is computed."""
         return tuple(e for name in self.wrt for e in self.list_elements(name))
 
     @cached_property
@@ -154,7 +154,7 @@ class Question:
 
     @cached_property
     def exponent_tape(self) -> Tape | None:
-        """The tape of the exponents in textbook formulas, such as u in log(1 + exp(u))."""
+        """The tape whose outputs are exponents in textbook formulas, as u in log(1 + exp(u))."""
         instructions = self.primal.instructions
         operands = {
             o for primitive, used in instructions if primitive in _EXPONENTIALS for o in used
@@ -164,7 +164,7 @@ class Question:
 
     @cached_property
     def kinkless_gradient_tapes(self) -> list[Tape]:
-        """The tapes of gradients that ignore one piecewise function each."""
+        """The tapes of wrong gradients, each of which ignores one piecewise function."""
         decisions = self.branches.decisions
         if len(decisions) * len(self.primal) > _MAX_SIMPLIFIED:
             return []
@@ -179,7 +179,7 @@ class Question:
     def evaluate(
         self, wanted: Tape, arguments: Mapping[str, Array], *, reduce: bool = True
     ) -> dict[str, Array]:
-        """Evaluate the requested tape of this question at points.
+        """Evaluate a tape at points, and reduce its outputs over the samples of a batch.
 
         Args:
             wanted: a tape with the leaves of ``primal``.
@@ -195,7 +195,7 @@ class Question:
     def evaluate_gradient(
         self, arguments: Mapping[str, Array]
     ) -> tuple[Array, dict[str, Array], dict[str, Array]]:
-        """Return the value, the gradient and its rounding errors at points.
+        """Return the value, the gradient and the bounds of their rounding errors at points.
 
         The rounding error of the value has the key ``VALUE``.
         """
@@ -205,7 +205,7 @@ class Question:
         return outputs[VALUE], gradient, noise
 
     def reduce_samples(self, values: Array) -> Array:
-        """Return the mean or sum over the samples of a batch; one sample is returned unchanged."""
+        """Reduce values over the samples of a batch; without a batch, return them unchanged."""
         if not self.batch:
             return values
         with np.errstate(all="ignore"):
@@ -223,7 +223,7 @@ def build_question(
     keep: Sequence[str] | str = (),
     domain: Mapping[str, Any] | None = None,
 ) -> Question:
-    """Return the question about a gradient; arguments as in :func:`cgprimer.check_gradient`.
+    """Build the question of a gradient check; arguments as in :func:`cgprimer.check_gradient`.
 
     Raises:
         UsageError: a name is unknown, the output is missing or ambiguous, or checks do not support
@@ -252,7 +252,7 @@ def build_question(
 
 
 def _check_question(graph: ExpressionGraph, of: str, wrt: Sequence[str], batch: int) -> None:
-    """Raise UsageError if a gradient cannot be checked."""
+    """Raise UsageError if a gradient of a graph cannot be checked."""
     primal = tape(graph)
     if primal.shapes[primal.index(of)]:
         raise UsageError(
@@ -262,7 +262,8 @@ def _check_question(graph: ExpressionGraph, of: str, wrt: Sequence[str], batch: 
         )
     if batch and (computed := [name for name in wrt if name not in graph.parameters]):
         raise UsageError(
-            f"a batch has one value of {computed[0]} per sample: check its gradient without a batch"
+            f"a batch has one value of {computed[0]} per sample, not one for all samples",
+            hint="check its gradient without a batch",
         )
     if batch and not graph.inputs:
         raise UsageError("the graph has no inputs: all samples of a batch would be equal")
@@ -282,7 +283,7 @@ def _check_question(graph: ExpressionGraph, of: str, wrt: Sequence[str], batch: 
 
 
 def _emit_error_bounds(builder: Builder, tape: Tape, values: Mapping[int, int]) -> dict[int, int]:
-    """Emit the bounds of the rounding errors of all values, in units of the machine precision."""
+    """Emit bounds of the rounding errors of all values, in units of the machine precision."""
     bounds: dict[int, int] = {}
     for index, leaf in enumerate(tape.leaves):
         if leaf.kind != "constant":

@@ -3,7 +3,7 @@
 An input is recognized as a label if all its uses belong to one of two losses, and if the gradient
 does not contain the derivative with respect to it. In cross-entropy, y and 1 - y multiply
 logarithms and the products are added up; in the hinge loss, t multiplies the score in
-``max(0, 1 - t*score)``. The declared value must be in the domain: ``y = 0.3`` is no label.
+``max(0, 1 - t*score)``. The declared value must be in the domain: ``y = 0.3`` is not a label.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _SUMS = {"add", "sub", "neg", "sum", "copy", *_REARRANGEMENTS}
 
 
 class Inference(NamedTuple):
-    """The domain of an input that is inferred from a loss in the graph.
+    """The domain that is inferred for an input from a loss formula in the graph.
 
     Attributes:
         domain: the domain of the labels; None if the declared value is not in it.
@@ -58,7 +58,7 @@ class Inference(NamedTuple):
 def find_target_domains(
     graph: ExpressionGraph, with_loss: ExpressionGraph, loss: str | None
 ) -> dict[str, Domain]:
-    """Return the domains of the targets that a named loss adds to the inputs of a graph.
+    """Return the domains of the target inputs that a named loss adds to a graph.
 
     >>> import cgprimer
     >>> from cgprimer.core.loss_attachment import graph_with_loss
@@ -80,7 +80,7 @@ def find_target_domains(
 def create_example_targets(
     graph: ExpressionGraph, loss: str | None, domain: Mapping[str, Any] | None
 ) -> dict[str, Any] | None:
-    """Return an example of the targets if the domains determine their shape.
+    """Return example targets of a loss if the given domains determine the shape of targets.
 
     A one-hot target of softmax cross-entropy has an element per class; without this domain the
     target is the index of a class.
@@ -98,7 +98,7 @@ def create_example_targets(
 def check_target_domains(
     loss: str | None, targets: Mapping[str, Domain], domains: Mapping[str, Domain]
 ) -> None:
-    """Raise DataError if a domain contains a value that is not a valid target of the loss."""
+    """Raise DataError if a target's domain contains a value that the loss does not accept."""
     for name, classes in targets.items():
         for value in domains.get(name, ()) if domains.get(name) != ONE_HOT else ():
             what = f"a value of the domain of {name!r}"
@@ -109,7 +109,7 @@ def check_target_domains(
 
 
 def infer_domains(graph: ExpressionGraph, exclude: Collection[str]) -> dict[str, Inference]:
-    """Infer the domains of label inputs from loss formulas in a graph.
+    """Infer which inputs of a graph are labels of a loss formula, and infer their domains.
 
     Args:
         graph: the graph.
@@ -138,14 +138,14 @@ def infer_domains(graph: ExpressionGraph, exclude: Collection[str]) -> dict[str,
         ONE_HOT, [graph.values.get(name) or 0.0 for name in scalars]
     ):
         names = ",".join(scalars)
-        note = f"{join_names(scalars)} are sampled as real numbers; if together they are one-hot"
+        note = f"{join_names(scalars)} are sampled as real numbers; if they form a one-hot vector"
         keep = f"make them one array, or keep them (--keep {names})"
         inferences[scalars[0]] = Inference(None, f"{note}, {keep}")
     return inferences
 
 
 def _describe_inference(graph: ExpressionGraph, name: str, domain: Domain, loss: str) -> Inference:
-    """Return the domain with a note, or only a note if the declared value is not in the domain."""
+    """Return an inferred domain with a note for the user, if the declared value lies in it."""
     text = "one-hot vectors" if domain == ONE_HOT else format_domain(domain)
     if name in graph.values and not domain_contains(
         domain, np.asarray(graph.values[name]).tolist()
@@ -163,7 +163,7 @@ def _describe_inference(graph: ExpressionGraph, name: str, domain: Domain, loss:
 
 @dataclass
 class _InputUses:
-    """The instructions of a tape that depend on an input.
+    """The uses of an input on a tape, by which labels of a loss are recognized.
 
     Attributes:
         primal: the tape.
@@ -220,7 +220,7 @@ class _InputUses:
         return None
 
     def _classify(self, primitive: str, operands: tuple[int, ...]) -> str:
-        """Return the role of a value in a known loss formula, or an empty string."""
+        """Return the role of an instruction in a loss formula, such as ``slack``, or ``""``."""
         kinds = [self.kinds.get(operand, "") for operand in operands]
         kind = max(kinds, key=len) if len({*kinds} - {""}) == 1 else ""
         others = [o for o, kind in zip(operands, kinds, strict=True) if not kind]
@@ -244,7 +244,7 @@ class _InputUses:
     def _classify_product(
         self, primitive: str, kind: str, kinds: list[str], other: int, *, scaled: bool
     ) -> str:
-        """Return the role of a product of a label (or its complement) and another value."""
+        """Return the role of the product of a label, or its complement, and another value."""
         logarithm = primitive == "xlogy" and bool(kinds[0])
         if primitive in ("mul", "matmul") and self._is_logarithm(other):
             logarithm = True
@@ -258,7 +258,7 @@ class _InputUses:
         return "margin" if is_score else ""
 
     def _is_constant(self, index: int, value: float | None = None) -> bool:
-        """Return whether a value is a constant, equal to the given value if there is one."""
+        """Return whether a value on the tape is a constant, equal to ``value`` if requested."""
         instruction = self.primal.instruction(index)
         if instruction is not None:
             kind = operator_name(instruction.primitive)
@@ -269,7 +269,7 @@ class _InputUses:
     def _iterate_ancestors(
         self, index: int, through: Collection[str] | None = None
     ) -> Iterator[int]:
-        """Yield a value and its ancestors on the tape, only through the given primitives if any."""
+        """Yield a value and its ancestors on the tape, following only primitives in ``through``."""
         pending, seen = [index], {index}
         while pending:
             current = pending.pop()
@@ -281,20 +281,20 @@ class _InputUses:
                 seen.update(instruction.operands)
 
     def _list_primitives(self, index: int, through: Collection[str] | None = None) -> set[str]:
-        """Return the primitives that compute a value and its ancestors on the tape."""
+        """Return the primitives of the instructions that compute a value and its ancestors."""
         instructions = map(self.primal.instruction, self._iterate_ancestors(index, through))
         return {operator_name(i.primitive) for i in instructions if i}
 
     def _is_logarithm(self, index: int) -> bool:
-        """Return whether a value is a logarithm, or a sum of logarithms."""
+        """Return whether a value on the tape is a logarithm or a sum of logarithms."""
         return not _LOGARITHMS.isdisjoint(self._list_primitives(index, _SUMS))
 
     def _is_softmax(self, index: int) -> bool:
-        """Return whether a value is computed from exponentials and a sum, as in softmax."""
+        """Return whether a value on the tape is computed from exponentials and a sum."""
         return {"exp", "sum"} <= self._list_primitives(index)
 
     def _is_score(self, index: int) -> bool:
-        """Return whether a value depends on both inputs and parameters."""
+        """Return whether a value on the tape depends on both inputs and parameters."""
         leaves = [i for i in self._iterate_ancestors(index) if i < len(self.primal.leaves)]
         return {"column", "scalar"} <= {self.primal.leaves[i].kind for i in leaves}
 
@@ -303,10 +303,10 @@ class _InputUses:
 
 
 class Restrictions(NamedTuple):
-    """Restrictions on the sampled values of the inputs of a graph.
+    """The domains and fixed inputs that restrict how the inputs of a graph are sampled.
 
     Attributes:
-        domains: the domains of inputs that are sampled from one.
+        domains: the domains of the inputs that are sampled from a set of values.
         fixed_inputs: inputs that stay at their declared values.
         notes: a sentence for each input whose domain was inferred.
     """
@@ -324,10 +324,10 @@ def resolve_restrictions(
     targets: Mapping[str, Domain] = MappingProxyType({}),
     wrt: Collection[str] = (),
 ) -> Restrictions:
-    """Return the restrictions on the sampled values of the inputs of a graph.
+    """Resolve the domains and fixed inputs that restrict how the inputs of a graph are sampled.
 
-    Arguments take precedence over declarations, these over the targets of a named loss, and these
-    over domains inferred from a loss that is written out in the graph.
+    Arguments take precedence over declarations, declarations over the targets of a named loss, and
+    targets over domains inferred from a loss formula in the graph.
 
     Args:
         graph: the graph, with its loss.

@@ -52,7 +52,7 @@ class Mistake:
 
 
 class _Candidate(NamedTuple):
-    """A prediction with the name of its mistake; predictions of lower rank are likelier."""
+    """A prediction of wrong derivatives, with its mistake; lower ranks are likelier."""
 
     rank: tuple[int, int]
     mistake: str
@@ -60,7 +60,7 @@ class _Candidate(NamedTuple):
 
 
 class _Match(NamedTuple):
-    """A mistake whose prediction equals some of the student's derivatives.
+    """A mistake that predicts some of the student's derivatives exactly.
 
     Attributes:
         rank: the likelihood; likelier mistakes have lower ranks.
@@ -80,7 +80,7 @@ class _Match(NamedTuple):
 def find_mistakes(
     question: Question, points: Points, answers: Gradient, wrong: Iterable[str]
 ) -> dict[str, Mistake]:
-    """Return the mistake behind each wrong derivative that a mistake explains, keyed by name.
+    """Return the mistake that explains each wrong derivative, keyed by name.
 
     Args:
         question: the question.
@@ -118,7 +118,7 @@ def _explains_all(matches: Iterable[_Match], names: set[str]) -> bool:
 
 
 def _predict_from_answers(attempt: Attempt) -> Iterator[_Candidate]:
-    """Yield the predictions that need only the correct and the student's derivatives."""
+    """Yield the predictions that are computed only from correct and students' derivatives."""
     for order, rule in enumerate(MISTAKE_RULES):
         for prediction in rule.answers(attempt) if rule.answers else ():
             yield _Candidate((order, 0), rule.name, prediction)
@@ -126,7 +126,7 @@ def _predict_from_answers(attempt: Attempt) -> Iterator[_Candidate]:
 
 @lru_cache(maxsize=4)
 def _predict_for_all_students(question: Question, points: Points) -> tuple[_Candidate, ...]:
-    """Return the predictions that do not depend on the answers of a student."""
+    """Return the predictions that are the same for all students; cached."""
     candidates = [*_predict_by_passes(question, points)]
     for order, rule in enumerate(MISTAKE_RULES):
         for prediction in rule.points(question, points) if rule.points else ():
@@ -135,7 +135,7 @@ def _predict_for_all_students(question: Question, points: Points) -> tuple[_Cand
 
 
 def _predict_by_passes(question: Question, points: Points) -> Iterator[_Candidate]:
-    """Yield the predictions of reverse passes with one rule changed, computed on one tape."""
+    """Yield the derivatives that reverse passes with one wrong rule compute, all on one tape."""
     passes = GradientPasses(question)
     outputs: dict[str, int] = {}
     predicted: list[tuple[int, str, dict[str, str]]] = []
@@ -164,7 +164,7 @@ def _predict_by_passes(question: Question, points: Points) -> Iterator[_Candidat
 def _find_ties(
     question: Question, points: Points, tape: Tape, values: Gradient
 ) -> dict[str, Array]:
-    """Return masks of the points at which the outputs of wrong computations have a kink.
+    """Return masks of the points at which predicted derivatives jump, because they are at a kink.
 
     Without its bias a unit may be at 0, where programs choose different derivatives. A computation
     that is at a kink at many points is another computation, and has no ties.
@@ -187,7 +187,7 @@ def _find_ties(
 
 
 def _predict_by_fitting(attempt: Attempt) -> Iterator[_Candidate]:
-    """Yield the predictions with a constant that is fitted to the student's derivatives."""
+    """Yield predictions that contain a constant fitted to the student's derivatives."""
     if np.sum(attempt.points.smooth) < MIN_POINTS:
         return
     for order, rule in enumerate(MISTAKE_RULES):
@@ -198,7 +198,7 @@ def _predict_by_fitting(attempt: Attempt) -> Iterator[_Candidate]:
 def _add_second_mistakes(
     attempt: Attempt, candidates: Iterable[_Candidate]
 ) -> Iterator[_Candidate]:
-    """Yield predictions that combine a mistake with a wrong sign or factor."""
+    """Yield predictions that combine a mistake with a second one, a wrong sign or factor."""
     for rank, mistake, prediction in candidates:
         for factor, message in list_second_mistakes(attempt).items():
             values = {name: factor * v for name, v in prediction.values.items()}
@@ -210,7 +210,7 @@ def _add_second_mistakes(
 
 
 def _match_predictions(attempt: Attempt, candidates: Iterable[_Candidate]) -> Iterator[_Match]:
-    """Yield the predictions that explain a wrong derivative."""
+    """Yield a match for each prediction that explains a wrong derivative."""
     points = attempt.points
     for rank, mistake, prediction in candidates:
         noise, ties = prediction.noise or points.noise, prediction.ties or {}
@@ -226,14 +226,14 @@ def _match_predictions(attempt: Attempt, candidates: Iterable[_Candidate]) -> It
 
 
 def _match_errors(attempt: Attempt) -> Iterator[_Match]:
-    """Yield the mistakes that leave a pattern of small errors."""
+    """Yield a match for each mistake that is recognized by a pattern of small errors."""
     for order, rule in enumerate(MISTAKE_RULES):
         for message, names in rule.errors(attempt) if rule.errors else ():
             yield _Match((order, 0), rule.name, message, names, is_complete=True)
 
 
 def _select_mistakes(matches: list[_Match], remaining: set[str]) -> list[Mistake]:
-    """Select the fewest and likeliest mistakes; remove the names that they explain."""
+    """Select the fewest, likeliest mistakes; remove what they explain from ``remaining``."""
     mistakes = []
     while relevant := [match for match in matches if match.explained & remaining]:
         best = min(
@@ -252,7 +252,7 @@ def _select_mistakes(matches: list[_Match], remaining: set[str]) -> list[Mistake
 def _list_alternatives(
     matches: Iterable[_Match], best: _Match, explained: set[str]
 ) -> tuple[str, ...]:
-    """Return the alternative mistakes that explain the given names, the likeliest first.
+    """Return other mistakes that explain all given names, the likeliest first.
 
     One mistake may explain several names by several predictions, such as one path for each.
     """

@@ -79,7 +79,7 @@ def read_formula(
 def rewrite_notation(
     text: str, names: Collection[str], source_name: str = "<answer>", *, variable: str = ""
 ) -> str:
-    """Rewrite a formula in usual notation as a formula in the language; see `read_formula`.
+    """Rewrite a formula in mathematical notation in the package's language; see `read_formula`.
 
     >>> rewrite_notation("|x|√2 − ½x²", ["x"])
     'abs(x)*sqrt(2) - (1/2)*x^(2)'
@@ -89,14 +89,14 @@ def rewrite_notation(
 
 
 def _has_usual_meaning(name: str, names: Collection[str]) -> bool:
-    """Return whether an unknown name has a meaning in usual notation."""
+    """Return whether an unknown name, such as ``xy`` or ``π``, has a meaning in mathematics."""
     if name in SYMBOLS or any(map(is_superscript, name)):
         return True
     return bool(find_function_name(name) or _divide_name(name, names))
 
 
 def _divide_name(name: str, names: Collection[str]) -> list[list[str]]:
-    """Return up to two ways to divide a name such as ``xy`` into known names and functions."""
+    """Split a name such as ``xy`` into known names and functions, in at most two ways."""
     if len(name) > _MAX_NAME:
         return []
     divisions: list[list[list[str]]] = [[[]]]  # of the first 0, 1, 2, ... characters
@@ -119,7 +119,7 @@ def _is_name_or_function(text: str, names: Collection[str]) -> bool:
 
 
 class _Rewriter:
-    """Rewrites the tokens of a formula by recursive descent of bounded depth.
+    """Rewrites a formula in mathematical notation by recursive descent of bounded depth.
 
     Attributes:
         source: the formula.
@@ -149,11 +149,11 @@ class _Rewriter:
 
     @property
     def previous(self) -> Token:
-        """The last token that was read."""
+        """The token before the next token."""
         return self.tokens[self.index - 1]
 
     def accept(self, *texts: str) -> str:
-        """Consume the next token and return its text if it is one of the given operators."""
+        """Consume the next token and return its text if it is one of the operators, or ``""``."""
         token = self.token
         if token.kind == "operator" and token.text in texts:
             self.index += 1
@@ -161,14 +161,14 @@ class _Rewriter:
         return ""
 
     def raise_error(self, message: str, first: int, last: int, *, hint: str = "") -> NoReturn:
-        """Raise a UsageError with carets under a range of tokens."""
+        """Raise a syntax error with carets under a range of tokens."""
         start, end = self.tokens[first].start, self.tokens[last].end
         raise ExpressionSyntaxError(
             message, Span(self.source, start, max(end, start + 1)), hint=hint
         )
 
     def raise_ambiguous(self, first: int, last: int, hint: str) -> NoReturn:
-        """Raise a UsageError because a range of tokens is ambiguous."""
+        """Raise a syntax error that calls a range of tokens ambiguous."""
         text = self.source.text[self.tokens[first].start : self.tokens[last].end]
         self.raise_error(f"{text!r} has two usual readings", first, last, hint=hint)
 
@@ -191,7 +191,7 @@ class _Rewriter:
         return text
 
     def rewrite_sum(self) -> str:
-        """Rewrite a sum: terms separated by plus and minus signs."""
+        """Rewrite a sum of terms that are separated by plus and minus signs."""
         parts = [self.rewrite_term()]
         while sign := self.accept("+", "-"):
             parts.append(f" {sign} {self.rewrite_term()}")
@@ -212,7 +212,7 @@ class _Rewriter:
                 return text
 
     def check_implicit_product(self, first: int, divided: int) -> None:
-        """Raise an error if a product without a sign is ambiguous."""
+        """Raise a syntax error if a product without a sign is ambiguous, such as ``1/2x``."""
         text = self.source.text
         token = self.token
         if divided:
@@ -232,20 +232,20 @@ class _Rewriter:
             self.raise_ambiguous(first, self.index, "write abs(...) instead of |...|")
 
     def rewrite_signed_power(self) -> str:
-        """Rewrite a power and the signs in front of the power."""
+        """Rewrite an optionally signed power."""
         signs = ""
         while sign := self.accept("+", "-"):
             signs += sign
         return signs.replace("+", "") + self.rewrite_power()
 
     def rewrite_power(self) -> str:
-        """Rewrite an operand with its exponents."""
+        """Rewrite an operand and its exponents."""
         first = self.index
         base = self.rewrite_operand()
         return self.append_exponent(base, first)
 
     def append_exponent(self, base: str, first: int) -> str:
-        """Append the exponents that follow a base to the base."""
+        """Append the following exponents to a base."""
         if self.token.kind == "superscript":
             base += f"^({self.rewrite_superscript()})"
             if self.token.text in ("^", "**") or self.token.kind == "superscript":
@@ -260,7 +260,7 @@ class _Rewriter:
         return f"{base}^{exponent}"
 
     def rewrite_exponent(self) -> str:
-        """Rewrite the exponent after ``^``: signs and a power."""
+        """Rewrite the exponent after ``^``: an optionally signed power."""
         signs = ""
         while sign := self.accept("+", "-"):
             signs += sign
@@ -272,7 +272,7 @@ class _Rewriter:
         return text
 
     def check_exponent(self, base: str, exponent: str, first: int) -> None:
-        """Raise an error for an ambiguous exponent such as ``e^2x``."""
+        """Raise a syntax error if an exponent is ambiguous, such as ``e^2x``."""
         token = self.token
         if token.spaced or not self.is_at_operand():
             return
@@ -282,7 +282,7 @@ class _Rewriter:
         self.raise_ambiguous(first, self.index, hint)
 
     def rewrite_superscript(self) -> str:
-        """Rewrite the formula in a superscript."""
+        """Rewrite a superscript, such as ``²``, as a formula."""
         token = self.token
         self.index += 1
         source = Source(self.source.name, token.text)
@@ -292,14 +292,14 @@ class _Rewriter:
     # --- operands ------------------------------------------------------------------------------
 
     def rewrite_operand(self) -> str:
-        """Rewrite an operand, and count a level of nesting."""
+        """Rewrite an operand, one nesting level deeper."""
         self.enter_level()
         text = self.rewrite_operand_at_level()
         self.depth -= 1
         return text
 
     def enter_level(self) -> None:
-        """Count a level of nesting; raise an error if a formula is nested too deeply."""
+        """Enter a nesting level; raise a syntax error if the formula is nested too deeply."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
             self.raise_error(
@@ -310,7 +310,7 @@ class _Rewriter:
             )
 
     def rewrite_operand_at_level(self) -> str:
-        """Rewrite a number, a name, a call, or a formula in parentheses."""
+        """Rewrite a number, a name, a call, a root, or a formula in parentheses or bars."""
         token, at = self.token, self.index
         if token.kind == "number":
             self.index += 1
@@ -335,14 +335,14 @@ class _Rewriter:
         return token.text
 
     def check_mixed_number(self, at: int) -> None:
-        """Raise an error for an ambiguous mixed number such as ``2½``."""
+        """Raise a syntax error if a mixed number is ambiguous, such as ``2½``."""
         token, other = self.tokens[at], self.token
         if other.kind == "number" and not other.spaced and "(" in token.text + other.text:
             hint = "write 2.5 or 2*(1/2)"
             self.raise_ambiguous(at, self.index, hint)
 
     def rewrite_arguments(self, close: str) -> str:
-        """Rewrite the arguments of a call up to the closing parenthesis."""
+        """Rewrite comma-separated arguments up to the closing parenthesis."""
         bar, self.open_bar = self.open_bar, False
         exponent, self.in_exponent = self.in_exponent, False
         parts = [self.rewrite_sum()]
@@ -363,7 +363,7 @@ class _Rewriter:
         return ", ".join(parts)
 
     def rewrite_root(self, at: int) -> str:
-        """Rewrite the square root after a root sign."""
+        """Rewrite the operand of a root sign as a call to ``sqrt``."""
         if self.token.text == "(":
             return f"sqrt{self.rewrite_operand()}"
         argument = self.rewrite_operand()
@@ -374,7 +374,7 @@ class _Rewriter:
         return f"sqrt({argument})"
 
     def rewrite_name(self) -> str:
-        """Rewrite a name, a call, or a name that is a product of known names."""
+        """Rewrite a name, a call, or the product of known names that a name consists of."""
         token, at = self.token, self.index
         is_call = self.tokens[at + 1].text == "(" and self.tokens[at + 1].kind == "operator"
         function = find_function_name(token.text) or _find_function_in_other_case(
@@ -407,7 +407,7 @@ class _Rewriter:
         return self.rewrite_name()
 
     def copy_index(self) -> str:
-        """Copy the index in brackets after the name of an array."""
+        """Copy the index in brackets after an array's name, such as ``[0,1]``."""
         text = ""
         while self.token.text == "[" and self.token.kind == "operator":
             start = self.token.start
@@ -417,7 +417,7 @@ class _Rewriter:
         return text
 
     def rewrite_call(self, function: str, at: int) -> str:
-        """Rewrite a call to a function, after the name of the function."""
+        """Rewrite the exponent and argument that follow the name of a function."""
         exponent = ""
         if self.token.kind == "superscript":
             exponent = self.rewrite_superscript()
@@ -443,7 +443,7 @@ class _Rewriter:
         return f"{function}({argument})^({exponent})"
 
     def rewrite_bare_argument(self, function: str, at: int) -> str:
-        """Rewrite a function argument without parentheses: ``x``, ``2x``, ``x^2``."""
+        """Rewrite the argument of a function without parentheses: ``x``, ``2x``, ``x^2``."""
         hint = f"write the argument in parentheses: {function}(...)"
         if self.in_exponent:
             self.raise_ambiguous(at, self.index, hint)
@@ -465,17 +465,17 @@ class _Rewriter:
         return self.token.kind == "name" and self.is_function(self.token.text)
 
     def is_function(self, name: str) -> bool:
-        """Return whether a name is the name of a function, and not a known name."""
+        """Return whether a name is the name of a function but not a known name."""
         return name not in self.names and bool(find_function_name(name))
 
 
 def _find_function_in_other_case(name: str, *, is_call: bool) -> str:
-    """Return the function in a call such as ``Sin(x)``; empty if the name is not a function."""
+    """Return the function in a call such as ``Sin(x)``, or an empty string."""
     return find_function_name(name.lower()) if is_call and name != name.lower() else ""
 
 
 def _divide_token(token: Token, pieces: list[str]) -> list[Token]:
-    """Return a token for each piece of a name."""
+    """Split the token of a name into a token for each of the given pieces."""
     start, tokens = token.start, []
     for piece in pieces:
         spaced = token.spaced if start == token.start else False

@@ -86,7 +86,7 @@ _TOKEN = re.compile(r"\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|\*\*
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token of a formula.
+    """A token of a formula in mathematical notation, with its position.
 
     Attributes:
         kind: ``number``, ``name``, ``superscript``, ``operator`` or ``end``.
@@ -104,7 +104,7 @@ class Token:
 
 
 def find_function_name(name: str) -> str:
-    """Return the name of a function in the language; empty if the name is not a function.
+    """Return the name of a function in the package's language; empty if the name is unknown.
 
     >>> find_function_name("arctan"), find_function_name("sin"), find_function_name("xa")
     ('atan', 'sin', '')
@@ -123,7 +123,7 @@ def find_single_letters(text: str) -> set[str]:
 
 
 def replace_latex(text: str) -> str:
-    """Return a formula with LaTeX commands replaced; braces become parentheses."""
+    """Replace the LaTeX commands in a formula; turn braces into parentheses."""
     if "\\" not in text and "{" not in text:
         return text
     text = text[:MAX_LENGTH]
@@ -141,7 +141,7 @@ def replace_latex(text: str) -> str:
 
 
 def split_tokens(text: str) -> list[Token]:
-    """Return the tokens of a formula, followed by a token of kind ``end``."""
+    """Split a formula into tokens, followed by a token of kind ``end``."""
     tokens: list[Token] = []
     index, spaced = 0, False
     while index < len(text):
@@ -188,7 +188,7 @@ def _is_subscript(character: str) -> bool:
 
 
 def _is_in_name(character: str) -> bool:
-    """Return whether a character may occur in a name after the first character."""
+    """Return whether a character may follow the first character of a name."""
     if is_superscript(character):
         return False
     return f"a{character}".isidentifier() or (_is_subscript(character) and character.isalnum())

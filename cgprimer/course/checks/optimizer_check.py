@@ -103,11 +103,7 @@ def check_optimizer(
     rules = rules or list(definitions)
     defined = _describe_definitions(names)
     if not definitions:
-        what = (
-            _explain_missing(rules[0], names)
-            if rules
-            else f"the submission has no optimizer; {defined}"
-        )
+        what = _explain_missing(rules[0], names) if rules else f"found no optimizer; {defined}"
         return there.add_run_to(
             create_failed_result("optimizer", title, worth, Failure("missing", what))
         )
@@ -142,18 +138,18 @@ def check_optimizer(
 
 
 def _describe_definitions(names: Sequence[Sequence[str]]) -> str:
-    """Return a clause that lists the definitions of a submission."""
+    """Return a clause that lists the classes and functions that a submission defines."""
     return f"the submission defines {join_names(n for n, _ in names) or 'no class or function'}"
 
 
 def _explain_missing(rule: str, names: Sequence[Sequence[str]]) -> str:
-    """Return the message for a missing optimizer, with a hint to rename a definition."""
+    """Return the message for a missing optimizer, with a hint to rename a similar definition."""
     hint = rename_hint(_CLASSES.get(rule, rule.capitalize()), [name for name, _ in names])
     return f"{rule} is missing; {hint or _describe_definitions(names)}"
 
 
 def list_points(rules: Sequence[str]) -> dict[str, float]:
-    """Return the points of each part of the given optimizers; weight decay counts for AdamW only.
+    """Return the maximum points of each part of the given optimizers, keyed by part.
 
     Raises:
         UsageError: an optimizer is unknown.
@@ -171,7 +167,7 @@ def list_points(rules: Sequence[str]) -> dict[str, float]:
 def recognize_optimizers(
     names: Sequence[Sequence[str]], rules: Sequence[str] = ()
 ) -> dict[str, str]:
-    """Find the definition of each optimizer in a submission.
+    """Find the class or function in a submission that implements each optimizer.
 
     A class is recognized by a part of its name. A function can be a helper, so its name must be
     that of an optimizer, possibly with ``step`` or ``update``.
@@ -220,7 +216,7 @@ def _build_question(rule: str, tests: Sequence[GradientSequence], decay: float) 
 
 
 def create_skeleton(rule: str) -> str:
-    """Return the Python file that students complete: an optimizer class without its update.
+    """Return the skeleton that students complete: an optimizer class without its update.
 
     >>> print(create_skeleton("sgd").splitlines()[2])
     class SGD:

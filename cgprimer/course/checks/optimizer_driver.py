@@ -21,13 +21,13 @@ _AHEAD = ("gradient function, dict", "gradient function, list", "gradient functi
 
 
 def list_definitions(module: Any) -> list[tuple[str, str]]:
-    """List the names that the submission defines, each with ``class`` or ``function``."""
+    """List the classes and functions of a submission that may be optimizers, each with its kind."""
     definitions = ((n, one) for n, one in vars(module).items() if _is_candidate(module, n, one))
     return [(n, "class" if inspect.isclass(one) else "function") for n, one in definitions]
 
 
 def _is_candidate(module: Any, name: str, one: Any) -> bool:
-    """Return whether a definition can be an optimizer of the submission."""
+    """Return whether a definition may be an optimizer that the submission implements."""
     homes = (getattr(module, "__name__", "__main__"), "builtins")  # of code in a notebook
     is_local = getattr(one, "__module__", None) in homes and one is not getattr(
         builtins, name, None
@@ -62,22 +62,22 @@ def try_optimizer(module: Any, name: str, question: dict[str, Any]) -> dict[str,
             return report | {"moved": True}
         if not best or _rank_run(runs[0]) > _rank_run(best["runs"][0]):
             best = report | {"moved": False, "tries": tries}
-        tries[form] = runs[0]["error"].get("message", "nothing moves")
+        tries[form] = runs[0]["error"].get("message", "no parameter changed")
     return best
 
 
 def _has_moved(run: dict[str, Any], report: dict[str, Any]) -> bool:
-    """Return whether an optimizer changed its parameters."""
+    """Return whether an optimizer changed its parameters in a run."""
     return any(row != run["start"] for row in report["steps"])
 
 
 def _rank_run(run: dict[str, Any]) -> tuple[int, bool]:
-    """Return a sort key of a run: its number of updates, then whether arithmetic failed."""
+    """Return a sort key for runs: the number of updates, then whether arithmetic failed."""
     return len(run["steps"]), bool(run["error"].get("arithmetic"))
 
 
 def _read_arguments(target: Any) -> dict[str, inspect.Parameter]:
-    """Return the arguments of a class or function; none if Python cannot read them."""
+    """Return the arguments of a class or function; none if its signature is not available."""
     try:
         return dict(inspect.signature(target).parameters)
     except (TypeError, ValueError):
@@ -85,14 +85,14 @@ def _read_arguments(target: Any) -> dict[str, inspect.Parameter]:
 
 
 def _normalize_name(name: str) -> str:
-    """Return a name in lower case without underscores."""
+    """Return a name in lowercase and without underscores."""
     return name.casefold().replace("_", "")
 
 
 def _match_arguments(
     target: Any, question: dict[str, Any]
 ) -> tuple[list[str], dict[str, Any], dict[str, float]]:
-    """Match the arguments of a class or function with hyperparameters.
+    """Match the arguments of a class or function with the hyperparameters of an optimizer.
 
     Returns:
         The hyperparameters that are arguments, the values of these arguments, and their defaults.
@@ -123,7 +123,7 @@ def _run_gradients(
     question: dict[str, Any],
     module: Any,
 ) -> dict[str, Any]:
-    """Run an optimizer on a gradient sequence.
+    """Run a student's optimizer on a gradient sequence, and report its updates and its error.
 
     Returns:
         The parameters after each update (``steps``), the state that the last update changed
@@ -165,7 +165,7 @@ def _iterate_updates(
     keywords: dict[str, Any],
     slope: float,
 ) -> Iterator[tuple[list[float], dict[str, str]]]:
-    """Yield the parameters after each update, and the changed attributes as strings."""
+    """Yield the parameters after each update, and the changed state as strings."""
     parameters = _pack_values(form, start)
     step, seen = _create_stepper(target, parameters, keywords)
     for row in gradients:
@@ -191,7 +191,7 @@ def _iterate_updates(
 def _create_stepper(
     target: Any, parameters: Any, keywords: dict[str, Any]
 ) -> tuple[Callable[[Any, Any], Any], Any]:
-    """Return a function that runs one update, and the object that holds the state."""
+    """Return a function that runs one update, and the object that holds an optimizer's state."""
     if inspect.isclass(target):
         parameters_of, kind = _read_arguments(target), cast(Any, target)
         needed = [n for n, p in parameters_of.items() if p.default is p.empty and n not in keywords]
@@ -210,14 +210,14 @@ def _create_stepper(
 
 
 def _order_arguments(call: Callable[..., Any], names: list[str]) -> Callable[[Any, Any], Any]:
-    """Return a function of parameters and gradients, in this order."""
+    """Wrap a function such that it accepts parameters and gradients in this order."""
     first = names[0] if names else ""
     swapped = "grad" in first or first in ("g", "dw", "dp")
     return (lambda parameters, gradient: call(gradient, parameters)) if swapped else call
 
 
 def _describe_state(seen: Any) -> dict[str, str]:
-    """Return an optimizer's attributes as strings, without integers (update counters)."""
+    """Return an optimizer's state as strings, without integers such as update counters."""
     attributes = seen if isinstance(seen, dict) else getattr(seen, "__dict__", {})
     texts = {str(name): repr(value)[:2000] for name, value in attributes.items()}
     floats = {name: text for name, text in texts.items() if "." in text and " at 0x" not in text}
@@ -225,7 +225,7 @@ def _describe_state(seen: Any) -> dict[str, str]:
 
 
 def _pack_values(form: str, row: list[float]) -> Any:
-    """Return values in one of the forms, such as a dictionary of arrays."""
+    """Pack values in one of the argument forms, such as a dictionary of arrays."""
     if form == "number":
         return row[0]
     values: list[Any] = list(row)
@@ -239,10 +239,10 @@ def _pack_values(form: str, row: list[float]) -> Any:
 
 
 def _create_gradient_function(form: str, row: list[float], slope: float) -> Callable[[Any], Any]:
-    """Return a gradient that depends linearly on the parameters."""
+    """Return a gradient function that depends linearly on the parameters."""
 
     def gradient(at: Any) -> Any:
-        """Return the gradient at given parameters."""
+        """Return the gradient at the given parameters."""
         return _pack_values(
             form, [g + slope * p for g, p in zip(row, _read_values(at), strict=True)]
         )
@@ -251,7 +251,7 @@ def _create_gradient_function(form: str, row: list[float], slope: float) -> Call
 
 
 def _matches_form(form: str, result: Any, size: int) -> bool:
-    """Return whether a result has the same form and length as the parameters."""
+    """Return whether a result has the form of the parameters and their number."""
     try:
         return len(_read_values(result)) == size and isinstance(result, dict) == ("dict" in form)
     except (TypeError, ValueError):
@@ -259,7 +259,7 @@ def _matches_form(form: str, result: Any, size: int) -> bool:
 
 
 def _read_values(parameters: Any) -> list[float]:
-    """Return parameters as floats; complex values become nan."""
+    """Return parameters in any form as a list of floats; complex values become nan."""
     several = isinstance(parameters, dict | list | tuple) or getattr(parameters, "ndim", 0) > 0
     values = parameters.values() if isinstance(parameters, dict) else parameters
     return [_convert_to_float(value) for value in (values if several else [parameters])]

@@ -28,7 +28,7 @@ _VELOCITY = ("momentum", "nesterov")
 
 @dataclass(frozen=True)
 class Change:
-    """A change to the statements of an update rule, or to the handling of its state.
+    """A change to the statements of an update rule, or to how its state is handled.
 
     Attributes:
         name: name of the convention or mistake in reports.
@@ -60,7 +60,7 @@ class Change:
     offset: float = 0.0
 
     def apply(self, rule: str, text: str) -> str | None:
-        """Return the changed statements of an optimizer; None if the change does not apply."""
+        """Apply the change to the statements of an optimizer; return None if it does not apply."""
         if self.optimizers and rule not in self.optimizers:
             return None
         for old, new in self.replacements:
@@ -73,12 +73,12 @@ class Change:
 def _create_mistake(
     name: str, message: str, *replacements: tuple[str, str], of: Sequence[str] = ()
 ) -> Change:
-    """Create a change that represents a mistake in the statements of a rule."""
+    """Create a change that represents a mistake in the statements of an update rule."""
     return Change(name, message, replacements, tuple(of))
 
 
 def _move_parameters_first(text: str) -> str:
-    """Return statements that update the state after the parameters.
+    """Reorder statements such that the parameters are updated before the state.
 
     >>> _move_parameters_first("v = beta*v + g; p = p - rate*v")
     'p = p - rate*v; v = beta*v + g'
@@ -114,14 +114,14 @@ CHANGES: tuple[Change, ...] = (
         is_convention=True,
     ),
     Change(
-        "centred",
+        "centered",
         "the update divides by the variance of the gradient instead of its mean"
-        " square: this is centred RMSprop",
+        " square: this is centered RMSprop",
         (("s = alpha", "a = alpha*a + (1 - alpha)*g; s = alpha"), ("sqrt(s)", "sqrt(s - a*a)")),
         is_convention=True,
     ),
     Change(
-        "gradient where the parameters are",
+        "gradient at the parameters",
         "the gradient is computed at the parameters, as in PyTorch",
         ((LOOKING_AHEAD, "v = beta*v + (g + slope*p); p = p - rate*((g + slope*p) + beta*v)"),),
         (AHEAD,),
@@ -131,29 +131,33 @@ CHANGES: tuple[Change, ...] = (
     _DAMPED,
     # Mistakes that every rule can have.
     _create_mistake(
-        "sign", "the parameters move along the gradient; the loss grows", ("p - rate", "p + rate")
+        "sign",
+        "the parameters move in the direction of the gradient, so the loss increases",
+        ("p - rate", "p + rate"),
     ),
     _create_mistake(
         "sign",
-        "the parameters move along the gradient; the loss grows",
+        "the parameters move in the direction of the gradient, so the loss increases",
         ("+ g;", "- g;"),
         of=_VELOCITY,
     ),
     _create_mistake(
-        "sign", "the parameters move along the gradient; the loss grows", ("p = p + v", "p = p - v")
+        "sign",
+        "the parameters move in the direction of the gradient, so the loss increases",
+        ("p = p + v", "p = p - v"),
     ),
     _create_mistake(
         "rate applied twice",
-        "the update multiplies by the learning rate twice",
+        "the update is multiplied by the learning rate twice",
         ("rate*", "rate*rate*"),
     ),
     _create_mistake(
-        "rate not applied", "the update does not use the learning rate", ("rate*", "1*")
+        "rate not applied", "the update is not multiplied by the learning rate", ("rate*", "1*")
     ),
     *(
         Change(
             "normalized gradient",
-            "the gradient is divided by its size, so all updates have the same length",
+            "the gradient is divided by its norm or absolute value, so its size has no effect",
             optimizers=tuple(RULES),
             normalizes=how,
             offset=offset,
@@ -169,7 +173,7 @@ CHANGES: tuple[Change, ...] = (
     *(
         _create_mistake(
             "state starts at the gradient",
-            f"the state must be 0 before the first update; here it is {start}",
+            f"the state must be 0 before the first update, but it is {start}",
             (old, old.replace(f"*{name} ", f"*{_INITIAL.format(value, name)} ")),
             of=of,
         )
@@ -182,15 +186,15 @@ CHANGES: tuple[Change, ...] = (
     ),
     _create_mistake(
         "state starts at the gradient",
-        "the moments must be 0 before the first update; here"
+        "the moments must be 0 before the first update, but"
         " they are the first gradient and its square",
         ("beta1*m + ", f"beta1*{_INITIAL.format('g', 'm')} + "),
         ("beta2*v + ", f"beta2*{_INITIAL.format('g*g', 'v')} + "),
     ),
     _create_mistake(
         "state starts at the gradient",
-        "the sum of squares must be 0 before the first update;"
-        " here it is the square of the first gradient",
+        "the sum of squares must be 0 before the first update,"
+        " but it is the square of the first gradient",
         ("s + g*g", f"{_INITIAL.format('g*g', 's')} + g*g"),
         of=("adagrad",),
     ),
@@ -206,35 +210,35 @@ CHANGES: tuple[Change, ...] = (
         counts_per_parameter=True,
     ),
     Change(
-        "steps counted by parameter",
-        "t increases for each parameter; it must count the calls to step",
+        "steps counted per parameter",
+        "t increases once per parameter; it must count the calls to step",
         counts_per_parameter=True,
         optimizers=_MOMENTS,
     ),
     Change(
         "state not kept",
-        "an update does not use the state of the previous update",
+        "the state of the previous update is not used",
         resets_state=True,
     ),
     Change(
         "state not kept",
-        "an update does not use the state of the previous update, and does not count updates",
+        "the state of the previous update is not used, and updates are not counted",
         (("^t", "^1"),),
         resets_state=True,
     ),
     _create_mistake(
         "first moment not kept",
-        "an update does not use the previous first moment",
+        "the previous first moment is not used",
         ("beta1*m + ", ""),
     ),
     _create_mistake(
         "second moment not kept",
-        "an update does not use the previous second moment",
+        "the previous second moment is not used",
         ("beta2*v + ", ""),
     ),
     *(
         _create_mistake(
-            "state of the step before",
+            "state of the previous step",
             "the parameters are updated before the state; update the state first",
             (text, _move_parameters_first(text)),
         )
@@ -259,7 +263,7 @@ CHANGES: tuple[Change, ...] = (
     ),
     _create_mistake(
         "look-ahead backwards",
-        "the look-ahead must have the direction of the velocity",
+        "the look-ahead must be in the direction of the velocity",
         ("slope*(p + beta*v)", "slope*(p - beta*v)"),
     ),
     _create_mistake(
@@ -270,7 +274,7 @@ CHANGES: tuple[Change, ...] = (
     ),
     _create_mistake(
         "gradient left out of the look-ahead",
-        "the update lacks the gradient; it is beta times the velocity only",
+        "the update lacks the gradient; it is only beta times the velocity",
         ("rate*(g + beta*v)", "rate*(beta*v)"),
     ),
     _create_mistake(
@@ -300,8 +304,8 @@ CHANGES: tuple[Change, ...] = (
         ("beta*v + g;", "(1 - beta)*v + g;"),
     ),
     _create_mistake(
-        "beta times the gradient, too",
-        "beta must multiply the velocity only",
+        "gradient multiplied by beta",
+        "beta must multiply only the velocity",
         ("beta*v + g;", "beta*(v + g);"),
     ),
     # Squares.
@@ -319,23 +323,23 @@ CHANGES: tuple[Change, ...] = (
     ),
     _create_mistake("root missing", "the update must divide by the square root", ("sqrt", "")),
     _create_mistake(
-        "never forgets",
+        "squares never decay",
         "squares are summed, as in AdaGrad; RMSprop averages them",
         ("alpha*s + (1 - alpha)*g*g", "s + g*g"),
     ),
     _create_mistake(
         "1 - alpha left out",
-        "the new square must have the weight 1 - alpha",
+        "the squared gradient must have the weight 1 - alpha",
         ("(1 - alpha)*g*g", "g*g"),
     ),
     _create_mistake(
         "alpha and 1 - alpha swapped",
-        "the weights of the average and of the new square are exchanged",
+        "the weights of the average and of the squared gradient are swapped",
         ("alpha*s + (1 - alpha)", "(1 - alpha)*s + alpha"),
     ),
     *(
         _create_mistake(
-            "forgets",
+            "squares decay",
             "squares are averaged, as in RMSprop; AdaGrad sums them",
             ("s + g*g", f"{keep}*s + (1 - {keep})*g*g"),
             of=("adagrad",),
@@ -343,7 +347,7 @@ CHANGES: tuple[Change, ...] = (
         for keep in (0.9, 0.95, 0.99, 0.999)
     ),
     _create_mistake(
-        "bias corrected",
+        "bias correction added",
         "RMSprop has no bias correction",
         ("sqrt(s)", "sqrt(s/(1 - alpha^t))"),
         of=("rmsprop",),
@@ -365,13 +369,13 @@ CHANGES: tuple[Change, ...] = (
         ("vh = v/", "vh = (v + epsilon)/"),
     ),
     _create_mistake(
-        "alpha for 1 - alpha",
-        "the new square must have the weight 1 - alpha, not alpha",
+        "alpha instead of 1 - alpha",
+        "the squared gradient must have the weight 1 - alpha, not alpha",
         ("(1 - alpha)*g*g", "alpha*g*g"),
         of=("rmsprop",),
     ),
     _create_mistake(
-        "1 - alpha for alpha",
+        "1 - alpha instead of alpha",
         "the previous average must have the weight alpha, not 1 - alpha",
         ("alpha*s + (1", "(1 - alpha)*s + (1"),
         of=("rmsprop",),
@@ -389,7 +393,9 @@ CHANGES: tuple[Change, ...] = (
     ),
     *(
         _create_mistake(
-            "beta for 1 - beta", f"the new value must have the weight {which}, not beta", *swaps
+            "beta instead of 1 - beta",
+            f"the new value must have the weight {which}, not beta",
+            *swaps,
         )
         for which, swaps in (
             ("1 - beta1 or 1 - beta2", ((_M1, "beta1*g;"), (_V1, "beta2*g*g"))),
@@ -449,7 +455,7 @@ CHANGES: tuple[Change, ...] = (
     ),
     _create_mistake(
         "corrected moments stored",
-        "the corrected moments must not be stored; correct copies of them",
+        "the corrected moments must not be stored; correct copies of the moments",
         ("m = beta1*m + (1 - beta1)*g", "m = (beta1*m + (1 - beta1)*g)/(1 - beta1^t)"),
         (f"v = beta2*v + {_V1}", f"v = (beta2*v + {_V1})/(1 - beta2^t)"),
         (_MH, "mh = m"),
@@ -492,18 +498,18 @@ CHANGES: tuple[Change, ...] = (
     ),
     _create_mistake(
         "beta and 1 - beta swapped",
-        "the weights of the averages and of the new values are exchanged",
+        "the weights of the averages and of the new values are swapped",
         ("beta1*m + (1 - beta1)", "(1 - beta1)*m + beta1"),
         ("beta2*v + (1 - beta2)", "(1 - beta2)*v + beta2"),
     ),
     _create_mistake(
         "beta and 1 - beta swapped",
-        "the weights of the first moment and of the gradient are exchanged",
+        "the weights of the first moment and of the gradient are swapped",
         ("beta1*m + (1 - beta1)", "(1 - beta1)*m + beta1"),
     ),
     _create_mistake(
         "beta and 1 - beta swapped",
-        "the weights of the second moment and of the square are exchanged",
+        "the weights of the second moment and of the squared gradient are swapped",
         ("beta2*v + (1 - beta2)", "(1 - beta2)*v + beta2"),
     ),
     _create_mistake(
@@ -536,7 +542,7 @@ _DECOUPLED = "p = (1 - rate*{0})*p; "
 
 @dataclass(frozen=True)
 class WeightDecay:
-    """A form of weight decay that a submission can have.
+    """A form of weight decay that a submission may implement.
 
     Attributes:
         name: name of the form or of the mistake.
@@ -553,7 +559,7 @@ class WeightDecay:
     kind: str
 
     def apply(self, text: str) -> str:
-        """Return a rule with this weight decay.
+        """Return the statements of an update rule with this weight decay.
 
         >>> DECAYS[0].apply("p = p - rate*g")
         'h = g + wd*p; p = p - rate*h'
@@ -579,7 +585,7 @@ DECAYS = tuple(
          "p = (1 + rate*{0})*p; ", "", ""),
         ("decay applied twice", "the decay is applied both to the gradient and to the parameters",
          _COUPLED + _DECOUPLED, "", ""),
-        ("decay by the sign", "this is the decay of an l1 penalty, not of an l2 penalty",
+        ("decay by the sign", "this is the decay of an L1 penalty instead of an L2 penalty",
          "h = g + {0}*sign(p); ", "", ""),
     )
 )  # fmt: skip

@@ -20,7 +20,7 @@ from cgprimer.training.statement_tapes import StatementEvaluator, parse_statemen
 
 @dataclass(frozen=True)
 class Variant:
-    """The statements of a rule, and the changes that produced them from the correct rule."""
+    """The statements of a correct or wrong update rule, and the changes to the correct rule."""
 
     text: str
     changes: tuple[Change, ...] = ()
@@ -33,7 +33,7 @@ class Variant:
 
 @lru_cache(maxsize=16)
 def list_variants(rule: str, ahead: bool, changes: int = 1) -> tuple[Variant, ...]:
-    """List the variants of a rule with the given number of changes, conventions first.
+    """List the variants of an update rule with the given number of changes, conventions first.
 
     Args:
         rule: the name of an optimizer.
@@ -64,7 +64,7 @@ def list_variants(rule: str, ahead: bool, changes: int = 1) -> tuple[Variant, ..
 
 
 def _list_changes(rule: str, name: str) -> list[Change]:
-    """List the changes that can apply to a rule; sgd has no state."""
+    """List the changes that can apply to an update rule; changes of state do not apply to sgd."""
     changes = [c for c in CHANGES if not c.optimizers or name in c.optimizers]
     return [c for c in changes if c.replacements or c.normalizes or rule != "sgd"]
 
@@ -76,7 +76,7 @@ def _compile_rule(text: str) -> StatementEvaluator:
 
 
 class RuleSimulation:
-    """An update rule with its state, which starts at 0.
+    """An update rule with its state, which is 0 before the first update.
 
     Args:
         statements: the rule.
@@ -97,7 +97,7 @@ class RuleSimulation:
         self.zero, self.state = np.zeros(size), dict[str, Any]()
 
     def update(self, parameters: Any, gradient: Any, number: Any) -> Any:
-        """Run one update; return the parameters.
+        """Run one update, and return the new parameters.
 
         Args:
             parameters, gradient: shape (parameters,).
@@ -115,7 +115,7 @@ class RuleSimulation:
 
 
 def simulate(variant: Variant, hyper: Mapping[str, float], start: Any, gradients: Any) -> Any:
-    """Simulate the updates of a variant.
+    """Simulate a variant of an update rule on a gradient sequence.
 
     Args:
         variant: the variant of a rule.
@@ -163,7 +163,7 @@ def simulate(variant: Variant, hyper: Mapping[str, float], start: Any, gradients
 
 
 def _normalize_gradients(gradients: Any, change: Change) -> Any:
-    """Normalize gradients of shape (updates, parameters) if a change requires that."""
+    """Normalize gradients of shape (updates, parameters) if a change requires normalization."""
     if change.normalizes == "sign":
         return np.sign(gradients)
     if change.normalizes == "all":

@@ -36,7 +36,7 @@ DECAY, DECAY_POINTS = 0.1, 2
 
 @dataclass(frozen=True)
 class GradientSequence:
-    """The start parameters and the gradients of a test run of an optimizer.
+    """The initial parameters and the gradients of a test run of an optimizer.
 
     Attributes:
         start: the initial parameters; shape (parameters,).
@@ -52,7 +52,7 @@ class GradientSequence:
 
 
 def create_test_runs(seed: int = 0) -> tuple[GradientSequence, ...]:
-    """Create the gradient sequences of a check.
+    """Create the gradient sequences on which students' optimizers are run.
 
     Returns:
         Sequences for one parameter, for three, for three with small or zero gradients, the second
@@ -78,7 +78,7 @@ def create_test_runs(seed: int = 0) -> tuple[GradientSequence, ...]:
 
 @dataclass(frozen=True)
 class _Match:
-    """A variant of a rule, compared with the runs of a student.
+    """A variant of an update rule, compared with the runs of a student's optimizer.
 
     Attributes:
         variant: the variant.
@@ -96,7 +96,7 @@ class _Match:
 def judge_optimizer(
     rule: str, tests: Sequence[GradientSequence], plain: Any, with_decay: Any, source: Source
 ) -> list[Part]:
-    """Return a verdict on each part of an optimizer, from the reports of the driver.
+    """Return the verdict on each part of an optimizer, from the reports of the driver.
 
     Args:
         rule: name of the optimizer.
@@ -118,7 +118,7 @@ def judge_optimizer(
 def _judge_runs(
     rule: str, tests: Sequence[GradientSequence], plain: Any, with_decay: Any, source: Source
 ) -> list[Part]:
-    """Return a verdict on each part of an optimizer that changes its parameters."""
+    """Return the verdict on each part of an optimizer that changes its parameters."""
     did, ahead = plain["runs"], plain["form"].startswith("gradient function")
     right_one, match = _explain_runs(rule, tests, plain, ahead)
     name, says = _name_mistake(match, did, right_one)
@@ -148,12 +148,12 @@ def _judge_runs(
 
 
 def _show_line(source: Source, error: Mapping[str, Any]) -> list[str]:
-    """Return the line of an error in the submission, with its position."""
+    """Return the line of the submission at which an error occurred, with its position."""
     return show_position(source, error["line"]).splitlines()
 
 
 def _judge_unmoved(run: Mapping[str, Any], tries: Mapping[str, str], source: Source) -> list[Part]:
-    """Return a verdict on each part of an optimizer that changes no parameters."""
+    """Return the verdict on each part of an optimizer that does not change its parameters."""
     error = run["error"]
     if not error or run["steps"]:
         says = "step must change the parameters in place or return new parameters"
@@ -171,13 +171,13 @@ def _judge_unmoved(run: Mapping[str, Any], tries: Mapping[str, str], source: Sou
 def _explain_runs(
     rule: str, tests: Sequence[GradientSequence], plain: Mapping[str, Any], ahead: bool
 ) -> tuple[_Match, _Match | None]:
-    """Return the best correct variant, and the variant that explains all runs, if any."""
+    """Return the best correct variant, and the variant that explains all runs, or None."""
     did = plain["runs"]
 
     def matches(
         settings: Sequence[Mapping[str, float]], most: int, ignored: str = ""
     ) -> Iterator[_Match]:
-        """Yield every variant with every setting, compared with the student's runs."""
+        """Yield a match for every variant with every setting of the hyperparameters."""
         for variant in list_variants(rule, ahead, most):
             for hyper in settings:
                 yield _compare_variant(variant, hyper, tests, did, ignored)
@@ -209,7 +209,7 @@ def _explain_runs(
 
 
 def _list_settings(rule: str, plain: Mapping[str, Any]) -> list[dict[str, float]]:
-    """List possible values of all hyperparameters; a value inside a submission is unknown."""
+    """List the possible values of all hyperparameters, including values inside a submission."""
     names = ("rate", *(n for n in find_optimizer(rule).hyper if n != "weight_decay"))
     choices: list[tuple[float, ...]] = []
     for name in names:
@@ -233,7 +233,7 @@ def _compare_variant(
     did: Sequence[Mapping[str, Any]],
     ignored: str = "",
 ) -> _Match:
-    """Compare a variant with the runs of a student."""
+    """Simulate a variant, and compare it with each run of a student's optimizer."""
     match = _Match(variant, hyper, (), ignored)
     agrees: list[bool] = []
     if not variant.is_right:  # the first update excludes most variants
@@ -252,7 +252,7 @@ def _compare_variant(
 
 
 def _simulate_match(match: _Match, run: GradientSequence) -> Any:
-    """Return the updates of a variant on a gradient sequence."""
+    """Simulate the variant of a match on a gradient sequence."""
     return simulate(match.variant, match.hyper, run.start, run.gradients)
 
 
@@ -262,7 +262,7 @@ def _are_equal(
     run: GradientSequence,
     error: Mapping[str, Any] | None = None,
 ) -> bool:
-    """Return whether updates are equal up to rounding; an arithmetic error counts as nan."""
+    """Return whether updates are equal up to rounding; treat an arithmetic error as nan."""
     with np.errstate(all="ignore"):
         wild = ~np.isfinite(expected).all(axis=1)
         end = int(np.argmax(wild)) if wild.any() else len(expected)
@@ -281,7 +281,7 @@ def _are_equal(
 def _describe_first_difference(
     run: Mapping[str, Any], expected: Any, test: GradientSequence
 ) -> tuple[str, ...]:
-    """Describe the first wrong update, without the correct value."""
+    """Describe the first wrong update of a run, without the correct value."""
     for k, row in enumerate(run["steps"]):
         for j, value in enumerate(row):
             single = GradientSequence(test.start[j : j + 1], test.gradients[:, j : j + 1])
@@ -297,7 +297,7 @@ def _describe_first_difference(
 
 
 def _is_disputed(match: _Match) -> bool:
-    """Return whether the changes of a variant are conventions or disputed forms only."""
+    """Return whether all changes of a variant are conventions or disputed forms."""
     return not match.ignored and all(
         one.is_disputed or one.is_convention for one in match.variant.changes
     )
@@ -306,7 +306,7 @@ def _is_disputed(match: _Match) -> bool:
 def _name_mistake(
     match: _Match | None, did: Sequence[Mapping[str, Any]], nearest: _Match
 ) -> tuple[str, str]:
-    """Return the name of the mistake and a sentence about it."""
+    """Return the name of an optimizer's mistake, and a sentence about it; empty if unknown."""
     if did[1]["steps"] != did[3]["steps"] and not np.array_equal(
         did[1]["steps"], did[3]["steps"], equal_nan=True
     ):
@@ -315,7 +315,7 @@ def _name_mistake(
             " not in the class, a default argument or the module"
         )
     if match is None:
-        return "", "" if any(nearest.agrees) else "no known mistake has these values"
+        return "", "" if any(nearest.agrees) else "no known mistake explains these values"
     if match.ignored:
         return f"{match.ignored} ignored", f"the argument {match.ignored} is not used"
     changes = [change for change in match.variant.changes if not change.is_convention]
@@ -326,7 +326,7 @@ def _name_mistake(
 
 
 def _refine_state_mistake(name: str, did: Sequence[Mapping[str, Any]]) -> str:
-    """Distinguish state that is never updated, reset at every step, or not used."""
+    """Return a more specific name for a state that is never updated, always reset, or unused."""
     if name != "state not kept":
         return name
     if not did[1]["changed"]:
@@ -336,7 +336,7 @@ def _refine_state_mistake(name: str, did: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _describe_conventions(nearest: _Match, plain: Mapping[str, Any]) -> str:
-    """Describe the conventions that an optimizer follows and how its arguments are passed."""
+    """Describe the conventions that an optimizer follows, and the form of its arguments."""
     notes = [change.message for change in nearest.variant.changes]
     if plain["form"] in ("dict of arrays", "list of arrays", "number"):
         notes.append(f"the optimizer works on a {plain['form']}")
@@ -346,7 +346,7 @@ def _describe_conventions(nearest: _Match, plain: Mapping[str, Any]) -> str:
 def _judge_weight_decay(
     rule: str, tests: Sequence[GradientSequence], answer: Any, best: _Match, ahead: bool
 ) -> Part | None:
-    """Return the verdict on weight decay, given the variant that explains all other runs."""
+    """Return the verdict on weight decay, given the match of the runs without weight decay."""
     if isinstance(answer, Failure) or "weight_decay" not in answer["taken"]:
         says = "the argument weight_decay is missing"
         return reject("no weight decay", says) if rule == "adamw" else None
@@ -367,7 +367,7 @@ def _judge_weight_decay(
         return accept(f"{decay.name}: {decay.message}")
     if fits(best.variant):
         return reject("decay not applied", "the argument weight_decay is not used")
-    says = "no known form of weight decay has these values"
+    says = "no known form of weight decay explains these values"
     return reject(
         "", says, *_describe_first_difference(did[0], _simulate_match(best, tests[0]), tests[0])
     )

@@ -54,7 +54,7 @@ def build_wheel() -> tuple[str, bytes]:
 
 
 def _write_record(files: Mapping[str, bytes], name: str) -> bytes:
-    """Return the content of a wheel's RECORD file: paths, hashes and sizes of all files."""
+    """Return the content of a wheel's RECORD file: the path, hash and size of each file."""
     lines = []
     for file, content in files.items():
         digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
@@ -63,7 +63,7 @@ def _write_record(files: Mapping[str, bytes], name: str) -> bytes:
 
 
 def zip_files(files: Mapping[str, bytes], executable: Collection[str] = ()) -> bytes:
-    """Return a zip archive of files, given their contents keyed by name.
+    """Return a zip archive of files, given as a dictionary of contents keyed by name.
 
     Args:
         files: the contents.

@@ -32,7 +32,7 @@ def sample_values(
     domain: Domain | None,
     number: Callable[[int], float],
 ) -> Array:
-    """Return sampled values of one input or parameter, of shape (samples, *shape).
+    """Sample values of one input or parameter; return an array of shape (samples, *shape).
 
     Args:
         random: the source of random numbers.
@@ -45,7 +45,7 @@ def sample_values(
     if domain is not None:
 
         def choose(below: int, size: Shape) -> Array:
-            """Return random indices below a bound."""
+            """Return random indices below a bound, as an array of the given shape."""
             indices = [random.randrange(below) for _ in range(math.prod(size))]
             return np.array(indices, int).reshape(size)
 
@@ -56,7 +56,7 @@ def sample_values(
 
 
 def resolve_kept_inputs(graph: ExpressionGraph, keep: Sequence[str] | str = ()) -> tuple[str, ...]:
-    """Return the names of inputs that keep their declared values.
+    """Return the names of the inputs that keep their declared values, after validation.
 
     Raises:
         UsageError: a name is not an input, or has no declared value.
@@ -77,7 +77,7 @@ def resolve_kept_inputs(graph: ExpressionGraph, keep: Sequence[str] | str = ()) 
 def resolve_input_domains(
     graph: ExpressionGraph, domain: Mapping[str, Any] | None
 ) -> dict[str, Domain]:
-    """Return the domains of a graph's inputs; arguments replace declared domains.
+    """Return the domains of a graph's inputs; domains in the argument replace declared ones.
 
     Args:
         graph: the graph.
@@ -101,7 +101,7 @@ def resolve_input_domains(
 
 
 def _check_input(graph: ExpressionGraph, name: str, option: str) -> None:
-    """Raise UsageError if a name is not an input."""
+    """Raise UsageError if a name is not an input, naming the option that requires an input."""
     if name in graph.inputs:
         return
     kind = "a parameter" if name in graph.parameters else "not an input"
@@ -111,7 +111,7 @@ def _check_input(graph: ExpressionGraph, name: str, option: str) -> None:
 
 
 def _convert_to_domain(name: str, values: Any, shape: Shape) -> Domain:
-    """Convert the domain of an input from an argument, and check it."""
+    """Convert and validate the domain that an argument declares for an input."""
     if isinstance(values, str):
         if values.replace("_", "-").casefold() != ONE_HOT:
             what = f"the domain of {name!r} must be numbers or 'one-hot', got {values!r}"
@@ -129,14 +129,14 @@ def _convert_to_domain(name: str, values: Any, shape: Shape) -> Domain:
 
 
 def check_disjoint(keep: Iterable[str], domain: Iterable[str]) -> None:
-    """Raise UsageError if an input is both kept and sampled from a domain."""
+    """Raise UsageError if an input is both kept and given a domain."""
     if both := [name for name in keep if name in set(domain)]:
         what = f"{join_names(both)}: an input is either kept or sampled from a domain, not both"
-        raise UsageError(what, hint="give either keep= (--keep) or domain= (--domain)")
+        raise UsageError(what, hint="pass either keep= (--keep) or domain= (--domain)")
 
 
 def is_declared_in_domain(graph: ExpressionGraph, name: str, domains: Mapping[str, Domain]) -> bool:
-    """Return whether a name has a declared value that is in its domain."""
+    """Return whether a name has a declared value, which must lie in its domain if it has one."""
     if name not in graph.values:
         return False
     return name not in domains or domain_contains(

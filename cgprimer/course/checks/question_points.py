@@ -37,7 +37,7 @@ _MAX_POINTS_RATIO = 4  # points used, compared with those requested, if all bran
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """The points of a check, with the correct value and gradient at each point.
+    """The evaluation points of a check, with the correct value and gradient at each point.
 
     Attributes:
         arguments: for each element of an argument its values, as :meth:`Question.evaluate` takes
@@ -61,7 +61,7 @@ class Points:
 
 
 def choose_points(question: Question, count: int = 20, seed: int = 0) -> Points:
-    """Return points with simple coordinates that cover all branches of piecewise functions.
+    """Choose points with simple coordinates that cover all branches of piecewise functions.
 
     The first point has the declared values if every parameter has one. There are more than
     `count` points if covering every branch once requires them.
@@ -89,7 +89,7 @@ def choose_points(question: Question, count: int = 20, seed: int = 0) -> Points:
         raise DifferentiationError(
             f"found too few points at which the derivatives of {question.of} are finite and agree"
             " with difference quotients",
-            hint="declare values in the file from which such points can be reached",
+            hint="declare values near which the graph is differentiable",
         )
     if question.branches.decisions:
         chosen += _search_branches(question, random, center, _concatenate(chosen), 2 * count)
@@ -97,7 +97,7 @@ def choose_points(question: Question, count: int = 20, seed: int = 0) -> Points:
 
 
 def evaluate_points(question: Question, arguments: dict[str, Array]) -> Points:
-    """Return points with the correct gradient, and whether difference quotients agree with it."""
+    """Evaluate the correct gradient at points, and find out where difference quotients agree."""
     value, gradient, noise = question.evaluate_gradient(arguments)
     largest = max(np.abs(v[np.isfinite(v)]).max(initial=0.0) for v in (value, *gradient.values()))
     finite = np.isfinite(value)
@@ -131,7 +131,7 @@ def arguments_at(
 
 
 def _concatenate(parts: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
-    """Concatenate the arguments of several sets of points along the last axis."""
+    """Concatenate the arguments at several sets of points along the last axis."""
     return {n: np.concatenate([part[n] for part in parts], axis=-1) for n in parts[0]}
 
 
@@ -139,7 +139,7 @@ def _concatenate(parts: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
 
 
 def _read_declared_values(question: Question) -> dict[str, float]:
-    """Return the declared value of each element; 0 for elements without a declared value."""
+    """Return the declared value of each argument's elements; 0 where none is declared."""
     shapes = {n: question.shapes[n] for n in question.arguments}
     values = {n: question.graph.values.get(n, 0.0) for n in question.arguments}
     arrays = {n: np.broadcast_to(np.array(v, float), shapes[n]) for n, v in values.items()}
@@ -171,7 +171,7 @@ def _sample_arguments(
         is_fixed = name in question.fixed_inputs or (name in fixed and not samples)
 
         def sample(index: int, names: Sequence[str] = names, is_fixed: bool = is_fixed) -> float:
-            """Return a rounded random value of one element."""
+            """Return a rounded random value of one element, or its fixed value."""
             middle = center[names[index]]
             if is_fixed:
                 return middle
@@ -187,7 +187,7 @@ def _sample_arguments(
 
 
 def _select_candidates(question: Question, candidates: Points, count: int) -> list[int]:
-    """Return the indices of the best candidates, on as many branches as possible."""
+    """Return the indices of the best candidate points, on as many branches as possible."""
     smooth, badness = np.flatnonzero(candidates.smooth), _rate_badness(question, candidates)
     if not question.branches.decisions or not len(smooth):
         order = np.argsort(badness[smooth], kind="stable")
@@ -205,9 +205,9 @@ def _select_candidates(question: Question, candidates: Points, count: int) -> li
 def _find_refutations(
     question: Question, arguments: Mapping[str, Array], gradient: Mapping[str, Array]
 ) -> Iterator[Array]:
-    """Yield for each ignored piecewise function the points that refute the wrong gradient.
+    """Yield for each ignored piecewise function a mask of the points that refute the gradient.
 
-    Each array has shape (names, points): a point may refute the derivatives by some names only.
+    Each array has shape (names, points): a point may refute only some of the derivatives.
     """
     for tape in question.kinkless_gradient_tapes:
         outputs = question.evaluate(tape, arguments)
@@ -222,7 +222,7 @@ def _find_refutations(
 
 
 def _rate_badness(question: Question, candidates: Points) -> Array:
-    """Rate how unsuitable each candidate point is: 0 (good), 1 or 2.
+    """Rate how unsuitable each candidate point is: 0 (suitable), 1 or 2 (unusable).
 
     The badness is 2 if a derivative has too few digits to distinguish a mistake from rounding, or
     if the exponentials of textbook formulas overflow. It is 1 if a derivative is too small compared
@@ -256,12 +256,12 @@ def _search_branches(
     chosen: Mapping[str, Array],
     max_points: int,
 ) -> list[dict[str, Array]]:
-    """Return points on branches without a chosen point, at increasing distances."""
+    """Search points on branches that no chosen point covers, at increasing distances."""
     branches, points = question.branches, list[dict[str, Array]]()
     sides = 2 * len(branches.decisions)
 
     def find_sides(arguments: Mapping[str, Array]) -> Array:
-        """Return the side of every decision at each point."""
+        """Return boolean arrays of which side of each decision each point is on."""
         evaluate = partial(question.evaluate, arguments=arguments, reduce=False)
         return branches.features(evaluate)[0][:sides]
 
@@ -294,7 +294,7 @@ def _search_branches(
 
 
 def _bound_cancellation(derivatives: Array) -> float:
-    """Return an error bound for derivatives that nearly vanish, such as f*(1 - f) for f near 1."""
+    """Return an error bound for derivatives that nearly cancel, such as f*(1 - f) for f near 1."""
     sizes = np.abs(derivatives[np.isfinite(derivatives)])
     if not sizes.any():
         return 0.0
@@ -305,7 +305,7 @@ def _bound_cancellation(derivatives: Array) -> float:
 def _is_smooth_at_labels(
     question: Question, arguments: Mapping[str, Array], value: Array, gradient: Mapping[str, Array]
 ) -> Array:
-    """Return a mask of the points at which the output is differentiable near the labels.
+    """Return a mask of the points at which the output is smooth, apart from jumps between labels.
 
     A graph such as ``where(equal(y, 1), a, b)`` jumps next to a label. The values between labels
     are not in the domain, so such a jump does not affect the derivatives at labels.
@@ -336,7 +336,7 @@ def _is_smooth(
 ) -> Array:
     """Return a mask of the points at which difference quotients agree with the gradient.
 
-    For graphs with kinks, the one-sided quotients of both sides must agree, too.
+    For graphs with kinks, the one-sided quotients of both sides must agree as well.
     """
     free = [e for e in question.sources if e in arguments and e not in fixed]
     smooth, random = np.ones(value.shape, bool), Random(len(free))
@@ -348,7 +348,7 @@ def _is_smooth(
         def difference(
             step: float, direction: Mapping[str, Array] = direction
         ) -> tuple[Array, Array]:
-            """Return the central quotient, and the difference of both one-sided quotients."""
+            """Return the central quotient, and the difference between the one-sided quotients."""
             shifted = (
                 {**arguments, **{e: arguments[e] + sign * step * direction[e] for e in free}}
                 for sign in (1, -1)

@@ -18,7 +18,7 @@ def csv_text(
     same: Mapping[str, str] | None = None,
     roster: Mapping[str, Mapping[str, str]] | None = None,
 ) -> str:
-    """Format results as CSV for spreadsheets, one row for each submission.
+    """Format results as CSV for spreadsheets, one row per submission.
 
     The columns are the points of every part, the mistakes and the failures. A cell that a
     spreadsheet would interpret as a formula begins with an apostrophe.
@@ -64,7 +64,7 @@ def _escape_formula(text: str) -> str:
 
 
 def junit_xml(results: Sequence[Result]) -> str:
-    """Format results as JUnit XML, which test servers read.
+    """Format results as JUnit XML, which continuous integration servers read.
 
     Each submission is a suite and each part a case. A part that was not run is an error, and a part
     without all its points is a failure.
@@ -100,7 +100,7 @@ def _is_failed(part: Part) -> bool:
 
 
 def gradescope(result: Result) -> dict[str, Any]:
-    """Return a result in the format of Gradescope's ``results.json``.
+    """Convert a result to the format of Gradescope's ``results.json``.
 
     Students see the tests. ``stdout_visibility`` hides the grader's own output from them, and only
     instructors see ``extra_data``. Source: Gradescope's "Autograder Specifications",

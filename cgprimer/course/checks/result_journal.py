@@ -15,7 +15,7 @@ _SAVE_INTERVAL = 1.0  # seconds between two writes of the file
 
 
 class ResultJournal:
-    """Results of a run, which are saved while the run continues.
+    """The finished results of a run, which are saved so that an interrupted run can continue.
 
     Attributes:
         results: finished results, keyed by everything that they depend on (``Check.key``).
@@ -58,7 +58,7 @@ class ResultJournal:
             self.save()
 
     def save(self) -> None:
-        """Write the file atomically, without results that are caused by a grader error.
+        """Write the journal file atomically, without results that a grader error caused.
 
         Raises:
             UsageError: the file cannot be written.

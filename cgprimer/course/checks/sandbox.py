@@ -64,7 +64,7 @@ class MachineError(CgprimerError):
 
 
 class Request(TypedDict):
-    """A call to a function of the submission or of the driver; arguments are JSON values."""
+    """A call to a function of the submission or its driver; the arguments are JSON values."""
 
     call: str
     arguments: list[Any]
@@ -72,7 +72,7 @@ class Request(TypedDict):
 
 @dataclass(frozen=True)
 class Limits:
-    """The resources that a submission can use.
+    """The resource limits of a submission.
 
     Attributes:
         time: computing time in seconds; the grader waits twice as long and two seconds more.
@@ -110,7 +110,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Answers:
-    """The answers of a submission to requests, and a record of its run.
+    """The answers of a submission to the requests, and a record of its run.
 
     Attributes:
         values: a value or a :class:`Failure` for each request.
@@ -130,7 +130,7 @@ class Answers:
     protections: tuple[str, ...] = ()
 
     def add_run_to(self, result: Result) -> Result:
-        """Return a result with the output, the duration and instructors' notes of this run."""
+        """Return a result with the output, the duration and the instructor's notes of this run."""
         notes = [f"imports {', '.join(self.modules)}"] if self.modules else []
         if self.protections:
             notes.append(f"sandbox: {', '.join(self.protections)}")
@@ -196,7 +196,7 @@ def run_submission(
 
 
 def _check_forms(answers: Answers, requests: Sequence[Request], forms: Forms | None) -> Answers:
-    """Replace answers that have a wrong structure by failures."""
+    """Replace answers that do not have the expected structure by failures."""
     if forms is None:
         return answers
     values = (
@@ -215,7 +215,7 @@ def stop_all() -> None:
 def _run_here(
     names: Mapping[str, Any], requests: Sequence[Request], driver: str | Path | None
 ) -> Answers:
-    """Call functions of a notebook in this process, without protection."""
+    """Call functions of a notebook in the grader's process, without protection."""
     target: Any = ModuleType("__main__")  # the module in which a notebook defines functions
     vars(target).update(names)
     leading = []
@@ -235,7 +235,7 @@ def _run_here(
 def _run(
     source: Source, requests: Sequence[Request], limits: Limits, driver: str | Path | None
 ) -> tuple[Answers, int | None]:
-    """Return the answers of one process, and the index of the request that ended it, if any."""
+    """Run requests in one process; return the answers, and which request ended the process."""
     files = {"submission.py": source.text}
     if driver is not None:
         files["driver.py"] = Path(driver).read_text(encoding="utf-8")
@@ -262,7 +262,7 @@ def _run(
 
 
 def _format_output(printed: bytes) -> str:
-    """Return the beginning of a submission's printed output, safe to display."""
+    """Decode the printed output of a submission, truncated and without control characters."""
     output = sanitize(printed.decode(errors="replace").replace("\r\n", "\n"))
     excess = len(output) - _MAX_OUTPUT_LENGTH
     if excess <= 0:
@@ -271,7 +271,7 @@ def _format_output(printed: bytes) -> str:
 
 
 def _run_sandbox(setup: dict[str, Any], limits: Limits) -> Transcript:
-    """Run a submission in a sandbox, and try again if the sandbox does not start.
+    """Run a submission in a sandbox; retry if the sandbox does not start.
 
     A sandbox reports its protections before it runs the submission. If the report is missing, the
     submission is not the cause.
@@ -294,12 +294,12 @@ def _run_sandbox(setup: dict[str, Any], limits: Limits) -> Transcript:
             last = transcript.printed.decode(errors="replace").strip().rpartition("\n")[2]
             ending = "it does not start in time" if transcript.late else "its process ended"
             reason = sanitize(last)[:300] or ending
-    hint = "provide a folder for temporary files, free processes, and memory within the limit"
+    hint = "make sure that there is space for temporary files, and free processes and memory"
     raise MachineError(f"the sandbox cannot start: {reason}", hint=hint)
 
 
 def _run_process(setup: dict[str, Any], folder: Path, limits: Limits) -> Transcript:
-    """Run one sandboxed process and collect its output until it ends or its time is over."""
+    """Run one sandboxed process, and collect its output until it ends or exceeds its time."""
     pipes = [os.pipe(), os.pipe()] if os.name == "posix" else []
     process = _start_process(folder, pipes)
     assert process.stdin is not None
@@ -325,7 +325,7 @@ def _run_process(setup: dict[str, Any], folder: Path, limits: Limits) -> Transcr
 
 
 def _start_process(folder: Path, pipes: Sequence[tuple[int, int]]) -> subprocess.Popen[bytes]:
-    """Start a sandboxed process that inherits the writing ends of pipes, and close them here."""
+    """Start a sandboxed process that inherits the write ends of pipes, and close them here."""
     writing_ends = [writing for _, writing in pipes]
     try:
         return subprocess.Popen(
@@ -350,7 +350,7 @@ def _start_process(folder: Path, pipes: Sequence[tuple[int, int]]) -> subprocess
 def _start_readers(
     process: subprocess.Popen[bytes], pipes: Sequence[tuple[int, int]], limits: Limits
 ) -> dict[str, _PipeReader]:
-    """Start a reader for each pipe of a sandboxed process, keyed by the name of the pipe."""
+    """Start a reader thread for each pipe of a sandboxed process, keyed by the pipe's name."""
     assert process.stdout is not None
     assert process.stderr is not None
     control_size = channel.MAX_CONTROL_SIZE + (0 if pipes else channel.MAX_ANSWERS_SIZE)
@@ -380,7 +380,7 @@ def _end_process(process: subprocess.Popen[bytes], readers: Iterable[_PipeReader
 
 
 def _split_single_pipe(data: bytes) -> dict[str, bytes]:
-    """Split the content of the single pipe on Windows, and return it keyed by pipe name."""
+    """Split the data from the single pipe on Windows by lines into the data of each pipe."""
     parts: dict[str, list[bytes]] = {"control": [], "libraries": [], "answers": []}
     for line in data.splitlines(keepends=True):
         name = "control" if not parts["control"] else "answers"
@@ -389,7 +389,7 @@ def _split_single_pipe(data: bytes) -> dict[str, bytes]:
 
 
 class _PipeReader(threading.Thread):
-    """A thread that reads a pipe to its end, and ends the process if the output is too large."""
+    """A thread that reads a pipe to its end, and terminates the process if it is too much."""
 
     def __init__(self, process: subprocess.Popen[bytes], pipe: IO[bytes], max_size: int) -> None:
         super().__init__(daemon=True)
@@ -399,7 +399,7 @@ class _PipeReader(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        """Read the pipe until it is closed."""
+        """Read the pipe until it is closed; discard data beyond the maximum size."""
         while chunk := os.read(self.pipe.fileno(), 1 << 16):
             self.full = self.full or len(self.data) + len(chunk) > self.max_size
             if self.full:
@@ -409,7 +409,7 @@ class _PipeReader(threading.Thread):
 
 
 def _create_environment(folder: Path) -> dict[str, str]:
-    """Return the environment of a sandboxed process, with no variables of the grader.
+    """Return the environment variables of a sandboxed process, without those of the grader.
 
     Libraries for linear algebra get one thread; they would otherwise use all cores.
     """

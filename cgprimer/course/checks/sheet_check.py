@@ -31,7 +31,7 @@ def check_trace(
     *,
     name: str = "answers",
 ) -> Result:
-    """Grade the answers to a sheet.
+    """Grade the answers to an exercise sheet.
 
     Args:
         sheet: a :class:`Sheet`, its ``to_dict()``, a file with a sheet in any format, or the
@@ -79,7 +79,7 @@ def check_trace(
 
 
 def _convert_answers(answers: Answers | str | Path | Mapping[Any, Any]) -> Answers:
-    """Read answers from a file, from the names of a notebook, or from a mapping of blanks."""
+    """Convert answers from a file, a notebook's names or a mapping of blanks to ``Answers``."""
     if isinstance(answers, Answers):
         return answers
     if isinstance(answers, str | Path):
@@ -94,7 +94,7 @@ def _convert_answers(answers: Answers | str | Path | Mapping[Any, Any]) -> Answe
 
 
 def build_trace_check(sheet: str | Path) -> Check:
-    """Build a check that grades files of answers to a sheet or to the sheets of a class.
+    """Build a check that grades files of answers to one sheet or to the sheets of a class.
 
     The sheets are read once. Answers that cannot be read, or that belong to another sheet, are a
     failure of that submission.
@@ -112,7 +112,7 @@ def build_trace_check(sheet: str | Path) -> Check:
                 parts[f"{number} {blank.row} {blank.column}"] = possible
 
     def run(answers: Submission, limits: Limits) -> Result:
-        """Grade one file of answers."""
+        """Grade one file of answers; a file that cannot be read gets a failed result."""
         assert isinstance(answers, str | Path)
         name = Path(answers).name
         try:
@@ -130,7 +130,7 @@ def build_trace_check(sheet: str | Path) -> Check:
 
 
 def _find_equal_points(sheets: Sequence[Sheet]) -> dict[str, float]:
-    """Return the points of each problem if all sheets of a class have the same points."""
+    """Return the points of each problem if they are equal on all sheets of a class."""
     points = [[problem.asked.get("points") for problem in sheet.problems] for sheet in sheets]
     if len(sheets) < 2 or None in points[0] or any(row != points[0] for row in points):
         return {}
@@ -138,7 +138,7 @@ def _find_equal_points(sheets: Sequence[Sheet]) -> dict[str, float]:
 
 
 def _select_sheet(sheets: Mapping[str, Sheet], answers: Answers, source: Any, name: str) -> Sheet:
-    """Return the sheet that answers belong to.
+    """Return the sheet to which the answers belong, from the sheets of a class.
 
     Args:
         sheets: the sheets, keyed by identifier.
@@ -151,9 +151,9 @@ def _select_sheet(sheets: Mapping[str, Sheet], answers: Answers, source: Any, na
     if len(sheets) == 1:
         return next(iter(sheets.values()))
     if not answers.sheet:
-        message = f"{name} does not name the sheet that it answers, one of {len(sheets)}"
-        hint = "use a form that 'cgprimer exercise' wrote: it has the identifier of the sheet"
+        message = f"{name} does not name its sheet, which must be one of {len(sheets)}"
+        hint = "use a form that 'cgprimer exercise' wrote: it contains the sheet's identifier"
         raise DataError(message, hint=hint)
-    message = f"{name} answers sheet {answers.sheet}, which is not among the {len(sheets)} in"
-    hint = f"the file has the sheets {join_names(sheets, 4)}"
-    raise DataError(f"{message} {source}", hint=hint)
+    problem = f"which is not one of the {len(sheets)} sheets in {source}"
+    hint = f"choose answers to one of the sheets {join_names(sheets, 4)}"
+    raise DataError(f"{name} answers sheet {answers.sheet}, {problem}", hint=hint)

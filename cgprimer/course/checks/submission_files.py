@@ -46,7 +46,7 @@ def read_regular_file(path: Path, max_size: int) -> bytes | None:
 
 
 def source_of(path: Path) -> Source | Failure:
-    """Return the code of a Python file or a notebook, or the failure to read it.
+    """Return the source code of a Python file or a notebook, or the failure to read it.
 
     Raises:
         UsageError: the file cannot be read.
@@ -64,13 +64,13 @@ def source_of(path: Path) -> Source | Failure:
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     for character in re.finditer("[\0\ud800-\udfff]", text):
         line = text.count("\n", 0, character.start()) + 1
-        problem = "a zero byte" if character[0] == "\0" else "half of a surrogate pair"
-        return Failure("encoding", f"line {line} has {problem}")
+        problem = "a null byte" if character[0] == "\0" else "an unpaired surrogate"
+        return Failure("encoding", f"line {line} contains {problem}")
     return Source(path.name, text)
 
 
 def _decode_source(data: bytes) -> str | Failure:
-    """Decode source code by its declared encoding, or as UTF-8 without a declaration."""
+    """Decode source code with its declared encoding, or as UTF-8 if none is declared."""
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return Failure("encoding", "the file is UTF-16: save it as UTF-8")
     try:
@@ -91,12 +91,12 @@ def _find_undecodable_line(data: bytes, encoding: str) -> Failure | None:
         data.decode(encoding)
     except UnicodeError as error:
         line = data.count(b"\n", 0, getattr(error, "start", 0)) + 1
-        return Failure("encoding", f"line {line} is not {encoding}: save the file as UTF-8")
+        return Failure("encoding", f"line {line} is not valid {encoding}: save the file as UTF-8")
     return None
 
 
 def _extract_notebook_code(text: str) -> str | Failure:
-    """Return the code of a notebook, without nbgrader's test cells and notebook commands."""
+    """Return the source code of a notebook, without nbgrader's test cells and IPython commands."""
     lines: list[str] = []
     try:
         for number, cell in enumerate(json.loads(text)["cells"], 1):

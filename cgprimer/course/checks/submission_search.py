@@ -18,7 +18,7 @@ _CONTROL_CHARACTERS = {9: "\ufffd", 10: "\ufffd"}  # in file names, they could f
 def find_submissions(
     paths: Iterable[Path], endings: tuple[str, ...] = PROGRAM_ENDINGS, stem: str = ""
 ) -> dict[str, Path]:
-    """Find the files of submissions, given directly or in folders.
+    """Find the files of submissions among the given files and folders.
 
     In a folder, ``ann.py`` is the submission of the student ann. The submission in a folder
     ``bob/`` is its only file with such an ending, or the file with the given stem. If there are
@@ -60,7 +60,7 @@ def find_submissions(
 
 
 def _list_submissions(folder: Path, endings: tuple[str, ...], stem: str) -> list[Path]:
-    """Return the file of each student in the folder of a class; links are not followed."""
+    """Return the submission of each student in the folder of a class, without following links."""
     files = []
     for entry in sorted(folder.iterdir()):
         if entry.name.startswith((".", "_")):
@@ -73,7 +73,7 @@ def _list_submissions(folder: Path, endings: tuple[str, ...], stem: str) -> list
 
 
 def _select_file(folder: Path, endings: tuple[str, ...], stem: str) -> Path:
-    """Return the submission in the folder of a student, or the folder if there are several."""
+    """Return the only submission in a student's folder, or the folder if there are several."""
     files = [folder / name for name in list_names(folder) if name.endswith(endings)]
     preferred = [file for file in files if file.stem == stem]
     candidates = preferred or files
@@ -81,7 +81,7 @@ def _select_file(folder: Path, endings: tuple[str, ...], stem: str) -> Path:
 
 
 def list_names(folder: Path) -> list[str]:
-    """Return the names in the folder of a student; none if the folder is not readable."""
+    """Return the sorted file names in a student's folder; none if the folder is not readable."""
     try:
         return sorted(os.listdir(folder))
     except OSError:
@@ -89,7 +89,7 @@ def list_names(folder: Path) -> list[str]:
 
 
 def remove_ending(submission: str) -> str:
-    """Return the name of a student: the name of a submission without the ending of the file.
+    """Return the student's name: the name of a submission without its file name extension.
 
     >>> remove_ending("ann.py"), remove_ending("ann.lee")
     ('ann', 'ann.lee')
@@ -98,7 +98,7 @@ def remove_ending(submission: str) -> str:
 
 
 def find_repeated_submissions(submissions: Iterable[str]) -> dict[str, list[str]]:
-    """Return the submissions of students with more than one, keyed by student.
+    """Return the students with more than one submission, and their submissions.
 
     >>> find_repeated_submissions(["ann.py", "Ann.ipynb", "bob.py"])
     {'ann': ['ann.py', 'Ann.ipynb']}
@@ -110,7 +110,7 @@ def find_repeated_submissions(submissions: Iterable[str]) -> dict[str, list[str]
 
 
 def group_by_mistake(results: Sequence[Result]) -> dict[str, list[str]]:
-    """Return the submissions with each mistake, the most frequent mistake first."""
+    """Group submissions by mistake, the most frequent mistake first."""
     groups: dict[str, list[str]] = {}
     for result in results:
         for mistake in result.mistakes:

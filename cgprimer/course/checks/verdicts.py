@@ -19,7 +19,7 @@ _MISTAKE_OF_FAILURE = {"time": "out of time", "exit": "ends the program"}
 
 
 def rename_hint(expected: str, defined: Iterable[str], write: str = "`{}`") -> str:
-    """Return a hint to rename a defined name that is similar to the expected name.
+    """Return a hint to rename a defined name that is similar to the expected name, or ``""``.
 
     Args:
         expected: the name that the check requires.
@@ -35,38 +35,38 @@ def rename_hint(expected: str, defined: Iterable[str], write: str = "`{}`") -> s
 
 
 def assign_points(part: Part, name: str, possible: float) -> Part:
-    """Return a part with its name, and with all points or none according to its verdict."""
+    """Return a part with a name, and with all points or none according to its verdict."""
     points = possible if part.verdict in ("right", "suspicious") else 0
     return replace(part, name=name, possible=possible, points=points)
 
 
 def accept(message: str = "") -> Part:
-    """Return the verdict on a correct answer."""
+    """Return a part with the verdict ``right``."""
     return Part("", 0, 0, "right", "", message)
 
 
 def accept_with_note(label: str, message: str) -> Part:
-    """Return the verdict on a correct answer, with a note that does not affect the points."""
+    """Return a part with the verdict ``right`` and a note that does not affect the points."""
     return Part("", 0, 0, "right", "", message, note=label)
 
 
 def suspect(mistake: str, message: str) -> Part:
-    """Return the verdict on an answer that is correct only in the tested case."""
+    """Return a part with the verdict ``suspicious``, as if the answer is correct by chance."""
     return Part("", 0, 0, "suspicious", mistake, message)
 
 
 def reject(mistake: str, message: str, *evidence: str) -> Part:
-    """Return the verdict on a wrong answer."""
+    """Return a part with the verdict ``wrong``, the mistake and the evidence."""
     return Part("", 0, 0, "wrong", mistake, message, evidence)
 
 
 def postpone(message: str, *evidence: str) -> Part:
-    """Return the verdict on a function that is not written yet."""
+    """Return a part with the verdict ``not run``, as for a function that is not written yet."""
     return Part("", 0, 0, "not run", "", message, evidence)
 
 
 def judge_failure(failure: Failure, cases: Sequence[str]) -> Part:
-    """Return the verdict on a call that ended with an error.
+    """Return the verdict on a part whose call failed with an error.
 
     Args:
         failure: the error, with its position in the submission.

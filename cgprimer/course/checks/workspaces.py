@@ -25,7 +25,7 @@ _PREFIX = "cgprimer-sandbox-"
 
 @contextmanager
 def workspace() -> Iterator[Path]:
-    """Yield an empty temporary folder, and remove it afterwards.
+    """Yield an empty temporary folder that is removed afterwards.
 
     Raises:
         OSError: the folder for temporary files is missing or full.
@@ -48,7 +48,7 @@ def workspace() -> Iterator[Path]:
 
 
 def _lock_folder(folder: Path) -> int | None:
-    """Lock a folder and return its descriptor, or None if it is locked or missing."""
+    """Lock a folder and return its file descriptor, or None if it is locked or missing."""
     if fcntl is None:
         return None
     try:
@@ -67,7 +67,7 @@ def _lock_folder(folder: Path) -> int | None:
 
 @cache
 def _remove_stale_folders(parent: str) -> None:
-    """Remove the folders of killed graders of this user."""
+    """Remove the temporary folders that killed graders of this user left behind."""
     if fcntl is None:
         return
     with suppress(OSError):
@@ -81,7 +81,7 @@ def _remove_stale_folders(parent: str) -> None:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder with any depth of subfolders, where ``shutil.rmtree`` would recurse too deep.
+    """Remove a folder with subfolders of any depth, where ``shutil.rmtree`` would recurse too deep.
 
     Subfolders are moved up and emptied one by one, so that no path becomes too long.
     """
@@ -102,11 +102,11 @@ def remove_folder(folder: Path) -> None:
 
 
 def _list_subfolders(folder: Path) -> list[str]:
-    """Return the paths of the folders directly inside a folder."""
+    """Return the paths of the direct subfolders of a folder."""
     return [entry.path for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False)]
 
 
 def _grant_to_owner(folder: str) -> None:
-    """Give the owner of a folder all permissions on the folder."""
+    """Give the owner of a folder full permissions for it."""
     if os.name == "posix" and os.geteuid() != 0:  # root needs no permission
         os.chmod(folder, 0o700)

@@ -23,7 +23,7 @@ _MIN_DIGITS = 3  # of a rounded number: with fewer digits it may be correct by c
 
 @dataclass(frozen=True)
 class WrittenAnswer:
-    """A derivative with respect to one element, as a string and as a tree."""
+    """A derivative with respect to one element, as written and as a formula tree."""
 
     text: str
     tree: Expression
@@ -35,12 +35,12 @@ class WrittenAnswer:
 
     @property
     def has_decimals(self) -> bool:
-        """True if the answer contains a decimal number, which may have been rounded."""
+        """True if the answer contains a decimal number, which may be rounded."""
         return bool(re.search(r"\.\d", self.text))
 
     @property
     def last_digit_unit(self) -> float:
-        """One unit in the last digit of a decimal number; 0 if it has fewer than three digits."""
+        """The unit of the last digit of a decimal number; 0 for fewer than three digits."""
         text = self.text.lower().strip()
         if not _NUMBER.fullmatch(text) or "." not in text:
             return 0.0
@@ -51,7 +51,7 @@ class WrittenAnswer:
 
 
 def read_answers(text: str, question: Question) -> dict[str, WrittenAnswer]:
-    """Return the answers for the elements of a gradient, keyed by element.
+    """Parse a student's answer into the derivatives with respect to each element.
 
     Raises:
         SourceError: a formula cannot be read.
@@ -69,7 +69,7 @@ def read_answers(text: str, question: Question) -> dict[str, WrittenAnswer]:
 def read_answer(
     text: str, name: str, question: Question, *, function_argument: str = ""
 ) -> WrittenAnswer:
-    """Return the answer for one element.
+    """Parse the derivative with respect to one element.
 
     Args:
         text: the formula.
@@ -96,13 +96,13 @@ def read_answer(
 
 
 def _read_ordered_answers(parts: list[str], question: Question) -> dict[str, str]:
-    """Return the formulas of answers that are given in the order of the elements."""
+    """Assign formulas to the elements of the gradient in order."""
     sources = question.sources
     if len(parts) != len(sources):
         raise UsageError(
             f"expected {len(sources)} components, {join_names(sources)} in this order, got"
             f" {len(parts)}",
-            hint=f"or name each one: d{sources[0]} = ...; write decimals with a point: 3.5",
+            hint=f"name each one: d{sources[0]} = ...; write decimals with a point: 3.5",
         )
     return dict(zip(sources, parts, strict=True))
 
@@ -110,11 +110,11 @@ def _read_ordered_answers(parts: list[str], question: Question) -> dict[str, str
 def _read_named_answers(
     parts: list[str], pairs: list[list[str]], question: Question
 ) -> dict[str, str]:
-    """Return the formulas of answers such as ``da = 2*x``; an array has a list of formulas."""
+    """Assign formulas such as ``da = 2*x`` to elements; an array has a list of formulas."""
     formulas: dict[str, str] = {}
     for part, pair in zip(parts, pairs, strict=True):
         if len(pair) == 1:
-            raise UsageError(f"{part!r} has no name", hint="name all components, or none")
+            raise UsageError(f"{part!r} has no name", hint="name all components or none")
         names = _resolve_left_side(pair[0], question)
         values = (
             [pair[1].strip()] if len(names) == 1 else _split_components(_remove_brackets(pair[1]))
@@ -122,17 +122,17 @@ def _read_named_answers(
         if len(values) != len(names):
             raise UsageError(
                 f"{pair[0].strip()} has {len(names)} elements, got {len(values)} values",
-                hint=f"expected {join_names(names)}, in this order",
+                hint=f"write values for {join_names(names)}, in this order",
             )
         for name, value in zip(names, values, strict=True):
             if name in formulas:
-                raise UsageError(f"{name} has two answers")
+                raise UsageError(f"more than one answer for {name}")
             formulas[name] = value
     return formulas
 
 
 def _resolve_left_side(text: str, question: Question) -> list[str]:
-    """Return the elements that ``a``, ``da``, ``dy/da`` or ``d/da`` stands for."""
+    """Return the elements that a left-hand side such as ``a``, ``da`` or ``dy/da`` stands for."""
     written = re.sub(r"\s", "", text).replace("∂", "d")
     for name in (written, written.removeprefix("d"), written.rpartition("/d")[2]):
         if name in question.wrt:
@@ -161,10 +161,10 @@ def _split_components(answer: str) -> list[str]:
 
 
 def _count_open_parentheses(text: str) -> list[int]:
-    """Return the number of open parentheses after each character; 0 at the end of the text."""
+    """Return the number of open parentheses after each character, followed by a 0."""
     return [*accumulate((c in "([") - (c in ")]") for c in text), 0]
 
 
 def _remove_brackets(text: str) -> str:
-    """Return the elements of an array without its brackets; the brackets of indices remain."""
+    """Remove the brackets around the elements of an array; keep those of indices."""
     return re.sub(r"(?<!\w)\[|\](?=\s*(?:[,;\]]|$))", " ", text)

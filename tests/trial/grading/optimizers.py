@@ -16,7 +16,7 @@ ACCEPTABLE_NAMES |= {
     "rho for 1 - rho": ("rho", "1 - beta", "swapped"),
     "normalized gradient": ("normal",),
     "state shared": ("shared",),
-    "no state kept": ("state not", "state reset", "not used", "beta", "forgets"),
+    "no state kept": ("state not", "state reset", "not used", "beta", "squares decay"),
     "optimizer sign": ("sign",),
     "epsilon inside the root of Adam": ("epsilon",),
 }
