@@ -410,7 +410,7 @@ def _list_methods(methods: Names, schemes: Names) -> list[tuple[str, str]]:
     names = normalize_names(methods or all_methods(), "methods")
     if requested and "finite-difference" not in names:
         hint = "omit the scheme, or compare finite-difference as well"
-        raise UsageError("a scheme requires the method finite-difference", hint=hint)
+        raise UsageError("schemes apply only to the method finite-difference", hint=hint)
     return [
         (name, scheme)
         for name in names

@@ -76,7 +76,7 @@ def build_element_tape(primal: Tape) -> Tape:
     if (count := sum(sizes)) > MAX_OPERATIONS:
         raise UsageError(
             f"the expanded graph has about {count:,} vertices: the maximum is {MAX_OPERATIONS:,}",
-            hint="keep the arrays, or use a smaller network",
+            hint="show whole arrays instead of their elements, or use a smaller network",
         )
     return apply_printed_names(scalarize(primal))
 

@@ -89,14 +89,14 @@ class Why:
         """The explanation in one line."""
         place = "" if self.sample is None else f" at sample {self.sample}"
         if not self.operation:
-            return f"{self.vertex} is given as {_format_nonfinite(self.value)}{place}"
+            return f"the given value of {self.vertex} is {_format_nonfinite(self.value)}{place}"
         if self.slope is None:
             within = "" if self.operation == self.vertex else f", in {self.vertex},"
             return f"forward: {self.operation}{within} is {_format_nonfinite(self.value)}{place}"
         return (
             f"backward: the slope of {self.operation} with respect to {self.by} is"
-            f" {_format_value(self.slope)}{place}, and the adjoint that meets it"
-            f" {_format_value(self.adjoint)}"
+            f" {_format_value(self.slope)}{place}, and the adjoint of"
+            f" {self.operation} is {_format_value(self.adjoint)}"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -154,7 +154,7 @@ def why(
     >>> import cgprimer
     >>> graph = cgprimer.parse("xw = where(less(x, 0), 0, sqrt(x))")
     >>> print(why(graph, {"x": 0.0}, wrt="x"))
-    backward: the slope of sqrt(x) with respect to x is inf, and the adjoint that meets it 1
+    backward: the slope of sqrt(x) with respect to x is inf, and the adjoint of sqrt(x) is 1
       <expressions>:1:27:
       xw = where(less(x, 0), 0, sqrt(x))
                                 ^^^^^^^

@@ -177,7 +177,7 @@ def add_function_names(functions: Iterable[str]) -> dict[str, Any]:
 def _create_array_error(names: str) -> UsageError:
     """Create the error for a formula that contains arrays."""
     return UsageError(
-        f"only scalars have rules, but the formula has arrays: {names}",
+        f"the rules of calculus apply only to scalars, but the formula has arrays: {names}",
         hint="use 'cgprimer trace' or 'cgprimer grad --show' to differentiate arrays",
     )
 
@@ -193,8 +193,8 @@ def _check_operations(trees: Iterable[Expression]) -> None:
                 raise _create_array_error(f"argument of {ARRAY_FUNCTIONS[name].spelling or '@'!r}")
             elif name == "stop_gradient":
                 raise DifferentiationError(
-                    "'stop_gradient' hides its derivative: calculus has no rule for it",
-                    hint="remove it, or show the program of a method: cgprimer tape --method",
+                    "cannot differentiate 'stop_gradient': no rule of calculus describes it",
+                    hint="remove it, or print the derivative program with 'cgprimer tape --method'",
                 )
 
 

@@ -35,7 +35,7 @@ def complete_point(
     arrays = [name for name in shapes if count_axes(point.get(name, 0.0)) > len(shapes[name])]
     if arrays:
         name = arrays[0]
-        hint = f"give one sample: at={{{name!r}: ...}} (--at {name}=...)"
+        hint = f"pass a single sample: at={{{name!r}: ...}} (--at {name}=...)"
         if "batchnorm" in graph.layers:
             hint += "; trace(method='reverse') (cgprimer trace --method reverse) shows a batch"
         raise UsageError(

@@ -76,7 +76,7 @@ def test_a_file_is_the_same_in_every_process(tmp_path: Path) -> None:
     names = ["b", "a", "value", "for", "k", "lambda", "if"]
     graph = cgprimer.parse(f"parameter {', '.join(names)}; w = {' + '.join(names)}")
     said = "value is value_, for is for_, lambda is lambda_, if is if_\n"
-    assert f"Names that are others here: {said}" in cgprimer.export(graph)
+    assert f"Renamed in this file: {said}" in cgprimer.export(graph)
 
 
 def test_options_reach_the_file() -> None:

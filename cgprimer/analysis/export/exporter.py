@@ -29,6 +29,7 @@ from cgprimer.tapes import Tape, differentiate, elements, reachable, scalarize
 
 TARGETS = ("python", "numpy", "torch", "jax", "c", "sympy", "latex")
 _NUMBERS = ("python", "numpy", "torch", "jax", "c")
+_SELF_CHECK = " When run, it checks itself; the exit code is 1 if a result is wrong."
 _LANGUAGES = {**python_files.LANGUAGES, "c": c_files.C, "latex": latex_files.LATEX}
 
 
@@ -164,8 +165,7 @@ def _format_header(exported: Exported, to: str) -> str:
         "",
         *(f"    {line}" for line in str(exported.graph).split("\n")),
         "",
-        f"Written by cgprimer {__version__}."
-        + ("" if to == "latex" else " Run, it checks itself; the exit code is 1 if it is wrong."),
+        f"Written by cgprimer {__version__}." + ("" if to == "latex" else _SELF_CHECK),
     ]
     renamed = [
         f"{name} is {identifier}"
@@ -173,7 +173,7 @@ def _format_header(exported: Exported, to: str) -> str:
         if name != identifier and not is_internal(name)
     ]
     if renamed:
-        lines += ["", f"Names that are others here: {', '.join(renamed)}"]
+        lines += ["", f"Renamed in this file: {', '.join(renamed)}"]
     return "\n".join(lines)
 
 
@@ -197,7 +197,8 @@ def _check_method(
     inner = [name for name in names if parse_element_of(graph, name)[0] not in free]
     if inner:
         raise UsageError(
-            f"{inner[0]!r} is not an input or parameter: exported finite differences require one",
+            f"cannot export finite differences with respect to {inner[0]!r}: it is not an input or"
+            " parameter",
             hint=f"choose one of {join_names(free)}",
         )
 

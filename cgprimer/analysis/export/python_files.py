@@ -119,7 +119,7 @@ def _create_array_writer(prefix: str) -> Callable[[ArrayOperation, Line, list[st
                 return f"reshaped({a}, {rank}, {shape})"
             case Broadcast(rank, shape):
                 return f"repeated({a}, {rank}, {shape})"
-        raise TypeError(f"no code for {operation}")
+        raise TypeError(f"unsupported array operation: {operation}")
 
     return write
 

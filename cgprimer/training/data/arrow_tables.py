@@ -39,7 +39,9 @@ class DataFrameSource(Source):
             )
         except (pa.ArrowException, TypeError, ValueError) as error:
             first = str(error).splitlines()[0]
-            raise DataError(f"{self.location} is not a table of numbers: {first}") from None
+            raise DataError(
+                f"{self.location} cannot be converted to a table of numbers: {first}"
+            ) from None
         return [convert_arrow_column(table.column(name), name, self.location) for name in names]
 
 
@@ -58,7 +60,7 @@ class ParquetFile(Source):
         except self._broken as error:
             if getattr(error, "errno", None):
                 raise
-            raise DataError(f"{path} is not a complete Parquet file") from None
+            raise DataError(f"{path} is not a valid Parquet file, or is incomplete") from None
         about = self.file.metadata
         self.groups: list[list[int]] = []
         self.rows: list[int] = []

@@ -72,7 +72,7 @@ class Blocks:
             roles = select_columns(source, inputs, targets, columns)
             lengths = source.block_lengths(list_source_columns(roles))
         if not sum(lengths):
-            raise DataError(f"{source.location} holds no samples")
+            raise DataError(f"{source.location} contains no samples")
         return cls(source, roles, lengths, lengths)
 
     @cached_property
@@ -104,7 +104,7 @@ class Blocks:
         """
         if not isinstance(number, int | np.integer) or not 0 <= number < len(self.read):
             last = len(self.read) - 1
-            raise UsageError(f"block indices are integers from 0 to {last}, got {number!r}")
+            raise UsageError(f"a block index must be an integer from 0 to {last}, got {number!r}")
         with report_read_errors(self.source.location):
             columns = self.source.read_block(number, list_source_columns(self.roles))
         first = sum(self.read[:number])
@@ -129,7 +129,7 @@ class Blocks:
 
     def split(self, share: float, seed: int) -> tuple[Blocks, Blocks]:
         """Split each block into training and validation samples, as :meth:`Dataset.split` does."""
-        share = check_fraction("the share of samples to validate with", share)
+        share = check_fraction("the validation fraction", share)
         validation = [round(share * length) for length in self.lengths]
         training = [n - held_out for n, held_out in zip(self.lengths, validation, strict=True)]
 

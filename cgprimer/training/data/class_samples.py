@@ -116,7 +116,7 @@ def make_classes(
     if graph is not None:
         check_graph(graph)
     if kind not in CLASSES:
-        raise UsageError(f"unknown kind of classes {kind!r}", hint=name_hint(kind, CLASSES))
+        raise UsageError(f"unknown class distribution {kind!r}", hint=name_hint(kind, CLASSES))
     sample_inputs, default_noise, required_inputs, labels = CLASSES[kind]
     samples = check_integer("the number of samples", samples, minimum=1)
     noise = default_noise if noise is None else noise

@@ -72,11 +72,11 @@ class CsvFile(Source):
         if any("\udc80" <= letter <= "\udcff" for name in names for letter in name):
             raise DataError(f"{self.path} is not UTF-8 text", hint=_UTF_8_HINT)
         if not any(names):
-            rule = "the first line must hold the names of the columns"
+            rule = "the first line must contain the column names"
         elif split := next((n for n in names if re.fullmatch(r"\w+\[[0-9]+", n)), ""):
             rule = f'names with commas must be quoted: write "{split},...]"'
         elif _parse_number(names[0]) is not None:
-            rule = "the first line must hold the names of the columns, not numbers"
+            rule = "the first line must contain the column names, not numbers"
         if rule:
             raise DataError(f"{self.path}:1: {rule}")
 

@@ -49,7 +49,10 @@ def open_source(source: Any) -> Source:
     if not hasattr(source, "__arrow_c_stream__"):
         hint = "use cgprimer.make_dataset(graph), Dataset.load(path), Dataset.from_arrays(...), or"
         hint += " a data frame of pandas, polars or Arrow"
-        raise UsageError(f"data must be a Dataset, got {type(source).__name__}", hint=hint)
+        raise UsageError(
+            f"data must be a Dataset, a file or a data frame, got {type(source).__name__}",
+            hint=hint,
+        )
     from cgprimer.training.data.arrow_tables import DataFrameSource
 
     return DataFrameSource(source)

@@ -203,13 +203,15 @@ class Dataset:
             np.savez_compressed(buffer, **arrays)
             write_atomically(path, buffer.getvalue())
         else:
-            raise UsageError(f"{path}: cannot write a dataset as {kind}", hint=FILES)
+            raise UsageError(f"{path}: cannot save a dataset as {kind}", hint=FILES)
 
     def _split_into_scalar_columns(self) -> dict[str, Array]:
         """Return one column per scalar; arrays are split into element columns."""
         if shared := [name for name in self.inputs if name in self.targets]:
-            message = f"column names of a table must be unique: {shared[0]!r} is input and target"
-            raise DataError(message, hint="use an .npz file, which keeps inputs and targets apart")
+            message = f"column names must be unique: {shared[0]!r} is both an input and a target"
+            raise DataError(
+                message, hint="save an .npz file, which stores inputs and targets separately"
+            )
         scalars: dict[str, Array] = {}
         for name, column in self.columns.items():
             shape = column.shape[1:]
@@ -316,7 +318,7 @@ class Dataset:
             roles = select_columns(source, inputs, targets, columns)
             arrays = source.read_all(list_source_columns(roles))
         if not (arrays and len(arrays[0])):
-            raise DataError(f"{source.location} holds no samples")
+            raise DataError(f"{source.location} contains no samples")
         return build_dataset(cls, source.location, roles, arrays)
 
 

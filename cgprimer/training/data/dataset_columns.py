@@ -114,7 +114,7 @@ def combine_elements(columns: Mapping[str, Array]) -> dict[str, Array]:
         index = tuple(map(int, match[2].split(","))) if match else ()
         parts = arrays.setdefault(get_array_name(name), {})
         if index in parts or (parts and not (index and next(iter(parts)))):
-            raise DataError(f"column {name!r} repeats values of another column")
+            raise DataError(f"column {name!r} conflicts with another column of the same array")
         if index and (column.ndim > 1 or len(index) != len(next(iter(parts), index))):
             message = (
                 f"column {name!r} does not match the other columns of {get_array_name(name)!r}"
@@ -145,7 +145,7 @@ def select_sample_indices(selection: Any, samples: int) -> Array:
     """Convert a boolean mask, a slice or a list of indices to nonnegative indices."""
     is_slice = isinstance(selection, slice)
     numbers = np.arange(*selection.indices(samples)) if is_slice else selection
-    rule = "select samples by a list of indices or a boolean mask"
+    rule = "samples must be selected by a list of indices or a boolean mask"
     try:
         indices = np.array(numbers, None if np.size(numbers) else int)
         # An index out of range raises IndexError; the broadcast array takes no memory.

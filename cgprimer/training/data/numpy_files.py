@@ -37,7 +37,7 @@ class NumpyFile(Source):
                     names = records.dtype.names
                     if not names:
                         hint = "save named arrays: np.savez(path, xa=..., xw=...)"
-                        raise DataError(f"{path} holds a single array without a name", hint=hint)
+                        raise DataError(f"{path} contains a single unnamed array", hint=hint)
                     self._arrays = {name: records[name] for name in names}
                     self.names = list(names)
                 else:
@@ -47,7 +47,7 @@ class NumpyFile(Source):
             except (DataError, OSError):
                 raise
             except Exception as error:  # errors of numpy and zipfile have no common base class
-                raise DataError(f"{path} is not a file of numpy arrays") from error
+                raise DataError(f"{path} is not a valid .npz or .npy file") from error
 
     def __reduce__(self) -> Any:
         return NumpyFile, (self.path.absolute(),)  # opened again after unpickling
@@ -63,8 +63,8 @@ class NumpyFile(Source):
         if scalars := [n for n, shape in lengths.items() if not shape]:
             message = f"column {scalars[0]!r} must have one value per sample, got 0 dimensions"
             raise DataError(f"{self.path}: {message}")
-        if any(shape[0] and not self._arrays[n].size for n, shape in lengths.items()):
-            raise DataError(f"{self.path}: a column has no values")  # an axis of length 0
+        if empty := [n for n, shape in lengths.items() if shape[0] and not self._arrays[n].size]:
+            raise DataError(f"{self.path}: column {empty[0]!r} has no elements")
         if len(set(lengths.values())) > 1:
             listed = ", ".join(f"{n} {shape[0]}" for n, shape in lengths.items())
             raise DataError(f"{self.path}: columns must have equal lengths, got {listed}")
@@ -90,7 +90,7 @@ class NumpyFile(Source):
                 )
                 compressed = sum(infos[name].compress_size for name in missing)
                 if decompressed > max(_LARGE, _MAXIMUM_RATIO * compressed):
-                    message = f"refused {self.path}: {compressed:,} bytes decompress to "
+                    message = f"refused to read {self.path}: {compressed:,} bytes decompress to "
                     hint = "save the arrays uncompressed, with np.savez"
                     raise DataError(f"{message}{decompressed:,} bytes", hint=hint)
                 for name, (shape, fortran, kind, size) in headers.items():
@@ -110,7 +110,7 @@ class NumpyFile(Source):
         except (DataError, OSError):
             raise
         except Exception as error:
-            raise DataError(f"{self.path} is not a file of numpy arrays") from error
+            raise DataError(f"{self.path} is not a valid .npz or .npy file") from error
 
 
 def _read_array_header(

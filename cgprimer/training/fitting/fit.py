@@ -126,7 +126,7 @@ def fit(
     check_type("freeze", freeze or (), Iterable, "names of parameters")
     check_type("method", method, str, "a name")
     if bounds:
-        check_type("bounds", bounds, Mapping, "a mapping of names to (least, most)")
+        check_type("bounds", bounds, Mapping, "a mapping of names to (minimum, maximum)")
     first_damping = _check_algorithm(algorithm, damping, first_damping, bool(bounds))
     limit = check_integer("iterations", iterations, minimum=1)
     dataset = require_in_memory(
@@ -139,7 +139,7 @@ def fit(
     if not origin.is_finite:
         explanation, cause = _explain_nonfinite(graph, dataset, problem, values)
         hint = "choose other start values (--start), or inputs inside the domains"
-        error = NonFiniteError(f"cannot fit from this start: {explanation}", hint=hint)
+        error = NonFiniteError(f"cannot fit from these start values: {explanation}", hint=hint)
         error.why = cause
         raise error
     attempts = []
@@ -253,7 +253,7 @@ def _build_residuals(
     target, samples = stack_targets(columns, graph.outputs), len(dataset)
     if len(target) < len(free):
         raise DataError(
-            f"{len(target)} data cannot determine {len(free)} parameters",
+            f"{len(target)} data values cannot determine {len(free)} parameters",
             hint="use more samples, or freeze parameters: freeze=[...] (--freeze NAME)",
         )
     program = differentiate(lowered, graph.outputs, wrt, method=method, **options)
@@ -299,7 +299,7 @@ def _resolve_start(
     set_start_values(values, vectors, checked)
     for name, value, least, most in zip(vectors.elements, values, low, high, strict=True):
         if not least <= value <= most:
-            rule = f"the start of {name} must lie within its bounds {least:g} and {most:g}"
+            rule = f"the start value of {name} must lie within its bounds {least:g} and {most:g}"
             raise UsageError(f"{rule}, got {value:g}")
     return values
 
@@ -311,7 +311,7 @@ def _resolve_weights(graph: ExpressionGraph, weights: Any, sizes: list[int], sam
     by_output = weights if isinstance(weights, Mapping) else dict.fromkeys(graph.outputs, weights)
     if unknown := [name for name in by_output if name not in graph.outputs]:
         hint = element_hint(str(unknown[0]), graph.outputs)
-        raise UsageError(f"weights: unknown output {unknown[0]!r}", hint=hint)
+        raise UsageError(f"unknown output in weights: {unknown[0]!r}", hint=hint)
     roots = []
     for name, size in zip(graph.outputs, sizes, strict=True):
         try:

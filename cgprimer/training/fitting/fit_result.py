@@ -56,8 +56,8 @@ def load_fit_as_run(path: str | Path) -> TrainingRun | None:
         vectors = ParameterVectors(graph)
         numbers = [float(fields["parameters"][name]) for name in vectors.elements]
     except (KeyError, TypeError, ValueError, CgprimerError):
-        hint = "write such files with fit --save"
-        raise DataError(f"{path} does not hold a fit of cgprimer", hint=hint) from None
+        hint = "save fits with 'cgprimer fit --save FILE'"
+        raise DataError(f"{path} does not contain a fit saved by cgprimer", hint=hint) from None
     parameters = vectors.values(np.array(numbers))
     return TrainingRun(parameters, {}, {}, {"loss": "squared-error"}, graph=graph)
 
