@@ -153,13 +153,13 @@ class DifferentiatedTape:
         return f"{self.format_value(index)} in {self.find_owner_name(index)}"
 
     def _get_formula(self, index: int) -> tuple[Expression, int]:
-        """Return the formula of a value and its number of nodes; long parts are abbreviated."""
+        """Return the cached formula of a value and its number of nodes."""
         if index not in self._formulas:
             self._formulas[index] = self._build_formula(index)
         return self._formulas[index]
 
     def _build_formula(self, index: int) -> tuple[Expression, int]:
-        """Return the formula of a value and its number of nodes; names are not expanded."""
+        """Build the formula of a value from named values; abbreviate it if it has many nodes."""
         if index in self.tape.labels:
             return Name(self.tape.labels[index]), 1
         if index < len(self.tape.leaves):

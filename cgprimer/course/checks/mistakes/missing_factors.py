@@ -31,7 +31,7 @@ def is_function(primitive: object) -> bool:
 
 
 def omit_loss_derivative(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Yield gradients without the derivative of the loss, or without its error factor ``p - y``."""
+    """Predict gradients for the mistake of omitting the derivative of the loss, or its error."""
     outputs = passes.question.output.split(",")
     variables = passes.list_variables()
     outputs_of_graph = [v for v in variables if parse_element(passes.tape.labels[v])[0] in outputs]
@@ -73,7 +73,7 @@ def _find_squared_errors(passes: GradientPasses, outputs: list[int]) -> dict[int
 
 
 def omit_function_derivatives(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Yield gradients without the derivatives of one, several or all functions."""
+    """Predict gradients for the mistake of omitting one, several or all function derivatives."""
     for heads, description in _group_functions(passes).items():
         edges = {edge for head in heads for edge in passes.edges_to(head)}
         yield (
@@ -143,7 +143,7 @@ def _find_one_operand_formulas(passes: GradientPasses) -> dict[int, int]:
 
 
 def omit_inner_derivatives(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Yield gradients without the derivative of an inner product or power."""
+    """Predict gradients for the mistake of omitting the derivative of an inner product or power."""
     for edge in passes.edges:
         if passes.instruction(edge.head).primitive == "mul":
             head, tail = passes.format_value(edge.head), passes.format_value(edge.tail)
@@ -155,7 +155,7 @@ def omit_inner_derivatives(passes: GradientPasses) -> Iterator[PassPrediction]:
 
 
 def omit_outer_derivatives(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Yield gradients without the derivative of an outer power, or of all outer functions."""
+    """Predict gradients for the mistake of omitting an outer derivative, or all of them."""
     yield from _omit_powers(passes, inner=False)
     for variable in passes.list_variables():
         if variable != passes.root:
@@ -167,7 +167,7 @@ def omit_outer_derivatives(passes: GradientPasses) -> Iterator[PassPrediction]:
 
 
 def _omit_powers(passes: GradientPasses, *, inner: bool) -> Iterator[PassPrediction]:
-    """Yield gradients without the derivative of an inner power (of a leaf), or an outer power."""
+    """Predict gradients for the mistake of omitting the derivative of an inner or outer power."""
     for edge in passes.edges:
         primitive, operands = passes.instruction(edge.head)
         if primitive != "pow" or edge.position != 0 or passes.active[operands[1]]:
@@ -185,7 +185,7 @@ def _omit_powers(passes: GradientPasses, *, inner: bool) -> Iterator[PassPredict
 
 
 def repeat_activation_derivatives(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Yield gradients in which an activation derivative occurs twice as a factor."""
+    """Predict gradients for the mistake of multiplying by an activation derivative twice."""
     yield from _multiply_logit_derivatives(passes)
     activations: dict[str, list[int]] = {}
     for head in passes.region:
@@ -212,7 +212,7 @@ def _is_in_logarithm(passes: GradientPasses, value: int) -> bool:
 
 
 def _multiply_logit_derivatives(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Yield gradients with ``(p - y)*p*(1 - p)`` instead of ``p - y`` for a loss of logits."""
+    """Predict gradients for the mistake ``(p - y)*p*(1 - p)`` in a loss of logits."""
     builder, one = passes.builder, passes.builder.constant(1.0)
     factors = {
         logit: builder.emit("mul", probability, builder.emit("sub", one, probability))

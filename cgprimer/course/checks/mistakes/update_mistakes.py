@@ -43,7 +43,7 @@ _UPDATED_BEFORE = (
 
 
 def add_weight_decay(attempt: Attempt) -> Iterator[Prediction]:
-    """Yield the correct gradient plus a multiple of the parameters."""
+    """Predict gradients for the mistake of adding weight decay, a multiple of the parameters."""
     points = attempt.points
     strengths: dict[str, float] = {}
     for name in sorted(attempt.wrong & _list_parameter_elements(attempt.question)):
@@ -84,7 +84,7 @@ def _list_parameter_elements(question: Question) -> set[str]:
 
 
 def return_updated_parameters(attempt: Attempt) -> Iterator[Prediction]:
-    """Yield the parameters after an update step, instead of their gradient."""
+    """Predict gradients for the mistake of returning the updated parameters."""
     points = attempt.points
     names = attempt.wrong & _list_parameter_elements(attempt.question)
     accuracy, rate = 0.0, 0.0  # a large derivative determines the rate best
@@ -106,7 +106,7 @@ def return_updated_parameters(attempt: Attempt) -> Iterator[Prediction]:
 
 
 def update_parameters_early(attempt: Attempt) -> Iterator[Prediction]:
-    """Yield gradients that result if parameters are updated before the backward pass uses them.
+    """Predict gradients for the mistake of updating parameters before the backward pass uses them.
 
     The learning rate is a common one, or is fitted to the student's derivatives.
     """
@@ -253,7 +253,7 @@ class UpdateDuringPass(ReverseRules):
     def choose_operation(
         self, run: ReversePass, edge: Edge, primitive: Applied, values: Sequence[Any], out: Any
     ) -> tuple[Applied, Sequence[Any], Any]:
-        """Return a product with the updated weight as operand; other operations unchanged."""
+        """Return a product with the updated weight as operand, and other operations unchanged."""
         if primitive != "mul":
             return primitive, values, out
         parameter = run.tape.instruction(edge.head).operands[1 - edge.position]

@@ -12,7 +12,7 @@ from cgprimer.support.value_names import Element
 
 
 def omit_biases(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Yield gradients of a forward pass without one bias parameter, or without any."""
+    """Predict gradients for the mistake of a forward pass without one bias, or without any."""
     biases = _find_biases(passes)
     groups: dict[tuple[str, ...], dict[int, str]] = {(name,): biases[name] for name in biases}
     if len(groups) > 1:
@@ -48,7 +48,7 @@ def _find_biases(passes: GradientPasses) -> dict[str, dict[int, str]]:
 
 
 def transpose_weights(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Yield gradients with a weight matrix transposed in the backward or in the forward pass."""
+    """Predict gradients for the mistake of transposing a weight matrix in either pass."""
     matrices = _find_square_matrices(passes)
     groups = [(name,) for name in matrices] + ([tuple(matrices)] if len(matrices) > 1 else [])
     for names in groups:
@@ -70,7 +70,7 @@ def transpose_weights(passes: GradientPasses) -> Iterator[PassPrediction]:
 def _transpose_in_forward_pass(
     passes: GradientPasses, name: str, transposed: dict[int, int]
 ) -> Iterator[PassPrediction]:
-    """Yield gradients of a forward pass with one weight matrix transposed.
+    """Predict gradients for the mistake of transposing a weight matrix in the forward pass.
 
     The gradient with respect to the matrix may be transposed or not.
     """

@@ -19,7 +19,7 @@ _MAX_PAIRS = 45  # of arguments that may be confused
 
 
 def keep_one_sample(question: Question, points: Points) -> Iterator[Prediction]:
-    """Yield gradients of only the last, or only the first, sample of a batch."""
+    """Predict gradients for the mistake of using only the last, or first, sample of a batch."""
     if question.batch < 2:
         return
     samples = _evaluate_samples(question, points.arguments)
@@ -30,7 +30,7 @@ def keep_one_sample(question: Question, points: Points) -> Iterator[Prediction]:
 
 
 def omit_one_sample(question: Question, points: Points) -> Iterator[Prediction]:
-    """Yield gradients of a batch without its last or its first sample."""
+    """Predict gradients for the mistake of omitting the last, or first, sample of a batch."""
     size = question.batch
     if size < 2:
         return
@@ -43,7 +43,7 @@ def omit_one_sample(question: Question, points: Points) -> Iterator[Prediction]:
 
 
 def average_samples(question: Question, points: Points) -> Iterator[Prediction]:
-    """Yield the gradient evaluated at the mean of the samples of a batch."""
+    """Predict gradients for the mistake of evaluating at the mean of the samples of a batch."""
     if question.batch > 1:
         means = {
             name: np.broadcast_to(v.mean(axis=0), v.shape) if v.ndim > 1 else v
@@ -57,7 +57,7 @@ def average_samples(question: Question, points: Points) -> Iterator[Prediction]:
 
 
 def accumulate_calls(question: Question, points: Points) -> Iterator[Prediction]:
-    """Yield gradients that are accumulated over successive calls."""
+    """Predict gradients for the mistake of accumulating them over successive calls."""
     if points.is_sequence:
         values, noise = (
             {name: np.cumsum(v) for name, v in gradient.items()}
@@ -67,7 +67,7 @@ def accumulate_calls(question: Question, points: Points) -> Iterator[Prediction]
 
 
 def differentiate_at_other_points(question: Question, points: Points) -> Iterator[Prediction]:
-    """Yield gradients at the points of other calls, or with swapped or replaced arguments."""
+    """Predict gradients for the mistake of evaluating at other, swapped or fixed arguments."""
     count = len(points)
     calls = {
         "it is the gradient at the point of the previous call": [0, *range(count - 1)],
@@ -86,7 +86,7 @@ def differentiate_at_other_points(question: Question, points: Points) -> Iterato
 
 
 def _fix_arguments(question: Question, points: Points) -> Iterator[tuple[str, dict[str, Array]]]:
-    """Yield a message and the arguments that declared, constant or truncated values replace."""
+    """Yield a message and the arguments that are fixed, at declared values for example."""
     arguments = points.arguments
     declared = {n: _get_declared_values(question, points, n) for n in question.arguments
                 if n in question.graph.values}  # fmt: skip
@@ -100,7 +100,7 @@ def _fix_arguments(question: Question, points: Points) -> Iterator[tuple[str, di
         **{f"the value of {name} in the file": declared[name] for name in declared},
         "parameters equal to 1": {e: np.ones_like(v) for e, v in parameters.items()},
         "parameters equal to 0": {e: np.zeros_like(v) for e, v in parameters.items()},
-        "the values rounded down": {e: np.trunc(v) for e, v in arguments.items()},
+        "the values rounded toward zero": {e: np.trunc(v) for e, v in arguments.items()},
     }
     for description, changes in choices.items():
         yield f"it is evaluated at {description} instead of the arguments of the call", changes
@@ -138,7 +138,7 @@ def _swap_arguments(question: Question, points: Points) -> Iterator[tuple[str, d
 def differentiate_with_respect_to_others(
     question: Question, points: Points
 ) -> Iterator[Prediction]:
-    """Yield derivatives with respect to inputs and parameters that are not in the question."""
+    """Predict derivatives with respect to inputs and parameters that are not in the question."""
     others = [name for name in question.arguments if name not in question.wrt]
     elements = [e for name in others for e in question.list_elements(name)][:_MAX_VARIABLES]
     if not elements:

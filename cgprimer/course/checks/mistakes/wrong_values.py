@@ -29,7 +29,7 @@ def multiply_values(factor: float, message: str) -> Callable[[Attempt], Iterator
     """Return a function that predicts the correct derivatives times a factor."""
 
     def predict(attempt: Attempt) -> Iterator[Prediction]:
-        """Yield the correct derivatives times the factor, if they are not 0 at all points."""
+        """Predict each correct derivative times the factor, unless it is 0 at all points."""
         correct = attempt.points.gradient
         values = {name: factor * v for name, v in correct.items() if np.any(v)}
         yield Prediction(message, values, individual=True)
@@ -38,7 +38,7 @@ def multiply_values(factor: float, message: str) -> Callable[[Attempt], Iterator
 
 
 def negate_values(attempt: Attempt) -> Iterator[Prediction]:
-    """Yield derivatives with the wrong sign, with and without a wrong factor of 2."""
+    """Predict derivatives with the wrong sign, with and without a wrong factor of 2."""
     yield from multiply_values(-1.0, "the sign is wrong")(attempt)
     for factor in (-0.5, -2.0):
         message = f"the sign is wrong; {_SECOND_MISTAKES[-factor]}"
@@ -49,7 +49,7 @@ def exchange_reduction(name: str) -> Callable[[Attempt], Iterator[Prediction]]:
     """Return a function that predicts the gradient of a sum instead of a mean, or vice versa."""
 
     def predict(attempt: Attempt) -> Iterator[Prediction]:
-        """Yield the gradient of the sum instead of the mean, or vice versa."""
+        """Predict the gradient of the sum instead of the mean, or vice versa."""
         for factor, reduction in compute_reduction_factors(attempt).items():
             if reduction == name:
                 message = f"over the samples of a batch: {name}"
@@ -75,20 +75,20 @@ def list_second_mistakes(attempt: Attempt) -> dict[float, str]:
 
 
 def take_absolute_values(attempt: Attempt) -> Iterator[Prediction]:
-    """Yield the absolute values of the correct derivatives."""
+    """Predict the absolute values of the correct derivatives."""
     values = {name: np.abs(v) for name, v in attempt.points.gradient.items()}
     yield Prediction("the sign is lost", values, individual=True)
 
 
 def take_reciprocals(attempt: Attempt) -> Iterator[Prediction]:
-    """Yield the reciprocals of the correct derivatives."""
+    """Predict the reciprocals of the correct derivatives."""
     with np.errstate(all="ignore"):
         values = {name: 1.0 / v for name, v in attempt.points.gradient.items()}
     yield Prediction("it is the reciprocal of the correct value", values, individual=True)
 
 
 def fit_constant_factors(attempt: Attempt) -> Iterator[Prediction]:
-    """Yield the correct derivatives times a constant that is fitted to the student's."""
+    """Predict the correct derivatives times a constant that is fitted to the student's."""
     for name in attempt.wrong:
         correct = attempt.points.gradient[name]
         with np.errstate(all="ignore"):
@@ -103,7 +103,7 @@ def fit_constant_factors(attempt: Attempt) -> Iterator[Prediction]:
 
 
 def transpose_values(attempt: Attempt) -> Iterator[Prediction]:
-    """Yield the transposed gradient with respect to each square matrix."""
+    """Predict the transposed gradient with respect to each square matrix."""
     for name in attempt.question.wrt:
         shape = attempt.question.shapes[name]
         if len(shape) == 2 and shape[0] == shape[1]:
@@ -116,14 +116,14 @@ def transpose_values(attempt: Attempt) -> Iterator[Prediction]:
 
 
 def permute_values(attempt: Attempt) -> Iterator[Prediction]:
-    """Yield the correct derivatives in another order."""
+    """Predict the correct derivatives in another order."""
     exchange = _find_exchange(attempt)
     if exchange.is_permutation:
         yield Prediction("these are the correct values in another order", exchange.values())
 
 
 def swap_parameters(attempt: Attempt) -> Iterator[Prediction]:
-    """Yield the derivatives with respect to two names in swapped order."""
+    """Predict gradients for the mistake of swapping the derivatives with respect to two names."""
     exchange = _find_exchange(attempt)
     if exchange.is_permutation:
         return
@@ -137,7 +137,7 @@ def swap_parameters(attempt: Attempt) -> Iterator[Prediction]:
 
 
 def copy_other_derivatives(attempt: Attempt) -> Iterator[Prediction]:
-    """Yield, for a wrong derivative, the correct derivative with respect to another name."""
+    """Predict, for a wrong derivative, the correct derivative with respect to another name."""
     exchange = _find_exchange(attempt)
     if exchange.is_permutation or exchange.swapped_arrays:
         return

@@ -28,7 +28,7 @@ BlankKey = tuple[int, str, str]  #: number of the problem, normalized names of r
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """The answers to a sheet.
+    """A student's answers to an exercise sheet.
 
     Attributes:
         sheet: the identifier of the sheet that the file contains; empty if it contains none.
@@ -86,7 +86,7 @@ def _read_json(text: str) -> Answers:
 
 
 def _flatten_answers(answers: Mapping[Any, Any]) -> Iterator[tuple[BlankKey, str]]:
-    """Yield the key and the string of each answer in mappings nested by problem, row and column."""
+    """Yield (key, answer) pairs from mappings nested by problem, row and column."""
     for problem, rows in answers.items():
         for row, columns in rows.items():
             for column, answer in columns.items():
@@ -200,7 +200,7 @@ def read_answers(path: str | Path) -> Answers:
     """
     reader = _READERS.get(Path(path).suffix.lower())
     if reader is None:
-        raise DataError(f"cannot read answers from {path}: its ending must be one of"
+        raise DataError(f"cannot read answers from {path}: the extension must be one of"
                         f" {', '.join(ENDINGS)}")  # fmt: skip
     try:
         return reader(_read_text(path))

@@ -79,7 +79,7 @@ def predict_wrong_answers(blank: Blank, values: Mapping[str, Any]) -> Iterator[t
 def _evaluate_partials_elsewhere(
     tree: Expression, values: Mapping[str, Any]
 ) -> Iterator[tuple[str, Any]]:
-    """Yield the mistake ``POINT`` with answers whose partial is evaluated at another value."""
+    """Predict answers in which a partial derivative is evaluated at a wrong value of the table."""
     for name in sorted(n for n in names_in(tree) if not is_internal(n)):
         for other in [n for n in values if not is_internal(n) and n != name][:_MAX_POINTS]:
             try:
@@ -129,7 +129,7 @@ def _name_missing_term(blank: Blank) -> str:
 
 
 def _multiply_derivatives(tree: Expression, blank: Blank) -> Iterator[tuple[str, Expression]]:
-    """Yield a mistake with ``f'*g'`` as the tangent of ``f*g``, or ``f'/g'`` as that of ``f/g``."""
+    """Yield the changed formula ``f'*g'`` for the tangent of ``f*g``, or ``f'/g'`` for ``f/g``."""
     tangents = [Name(n) for n in names_in(tree) if parse_internal(n).kind == "dot"]
     if blank.operation in ("mul", "div") and _get_kind(blank) == "dot":
         pairs = {1: [(tangents * 2)[:2]], 2: [tangents, tangents[::-1]]}

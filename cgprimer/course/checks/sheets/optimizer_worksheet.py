@@ -25,7 +25,7 @@ from cgprimer.training.statement_tapes import parse_statements
 
 
 def _format_for_paper(optimizer: str) -> str:
-    """Return the statements of an optimizer as courses write them, without epsilon.
+    """Format the update rule of an optimizer as in textbooks, without epsilon.
 
     >>> _format_for_paper("adagrad")
     's = s + g^2; p = p - rate*g/(sqrt(s))'

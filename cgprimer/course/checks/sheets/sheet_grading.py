@@ -67,7 +67,7 @@ _PARSERS: dict[str, Any] = {
 def grade_problem(
     number: int, worksheet: Worksheet, problem: Problem, texts: Mapping[BlankKey, str]
 ) -> Iterator[Part]:
-    """Yield the parts of a problem, one for each blank, in the order of the computation.
+    """Grade a problem: yield one part per blank, in the order of the computation.
 
     Args:
         number: the number of the problem on the sheet.
@@ -134,7 +134,7 @@ class _Grade(NamedTuple):
 
 
 class _Grading:
-    """The grader of one problem, which continues with the student's own numbers.
+    """A grader of one problem that continues with the student's answers, even wrong ones.
 
     Attributes:
         worksheet: the worksheet of the problem.

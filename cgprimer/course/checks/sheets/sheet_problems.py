@@ -198,7 +198,7 @@ def format_sheets(sheets: Sequence[Sheet]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Blank:
-    """A blank of a table, with the correct answer.
+    """A blank cell of a table that a student fills in, with the correct answer.
 
     Attributes:
         row: the first cell of the row.

@@ -138,7 +138,7 @@ def _build_picture_worksheet(graph: ExpressionGraph, settings: Values) -> Worksh
 
 
 def _list_row_names(name: str, mark: str | None) -> tuple[str, ...]:
-    """Return the name of a row's value and, if the mark is ``dot`` or ``bar``, its derivative."""
+    """Return the name of a row's value, followed by that of its tangent or adjoint, if any."""
     return (name, internal_name(mark, name)) if mark else (name,)
 
 

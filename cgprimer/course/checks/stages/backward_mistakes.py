@@ -50,12 +50,12 @@ EXPLANATIONS = {
     "upstream gradient left out": "multiply each local derivative by the gradient of the result",
     "= instead of +=": "add up the contributions from all uses of a value instead of overwriting"
     " them",
-    "child before parent": "a value passes its gradient on before all contributions to it have"
+    "child before parent": "a value passes on its gradient before all contributions to it have"
     " arrived: process the values in reverse topological order",
-    "gradient passed on too often": "a value passes its whole gradient on whenever a contribution"
+    "gradient passed on too often": "a value passes on its whole gradient whenever a contribution"
     " arrives, so some contributions are counted several times",
     "values processed twice": "a value that is used several times is processed several times in the"
-    " backward pass, and passes its gradient on each time",
+    " backward pass, and passes on its gradient each time",
     "= instead of += and child before parent": "gradients are overwritten, and passed on before all"
     " contributions have arrived",
 }

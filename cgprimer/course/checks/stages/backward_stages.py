@@ -27,7 +27,7 @@ from cgprimer.expressions import parse
 
 #: Wrong partial derivatives of each operation: formula, position of the operand, explanation.
 _WRONG_PARTIALS = {
-    "div": (("b", 0, "the denominator instead of its reciprocal"),
+    "div": (("b", 0, "this is the denominator instead of its reciprocal"),
             ("1/b^2", 0, "the denominator must not be squared"),
             ("-a/b", 1, "the square of the denominator is missing"),
             ("1/b", 1, "this is the derivative with respect to the other operand"),
@@ -42,8 +42,8 @@ _WRONG_PARTIALS = {
              ("1 - tanh(tanh(a))^2", 0, "tanh is applied twice"),
              ("tanh(a)*(1 - tanh(a))", 0, "this is the derivative of sigmoid"),
              ("1 + tanh(a)^2", 0, "wrong sign")),
-    "mul": (("a", 0, "the operand itself instead of the other operand"),
-            ("b", 1, "the operand itself instead of the other operand")),
+    "mul": (("a", 0, "this is the operand itself instead of the other operand"),
+            ("b", 1, "this is the operand itself instead of the other operand")),
 }  # fmt: skip
 _TREE = Case("e = tanh(a*b - c)/exp(d)", {"a": 0.5, "b": -1.5, "c": 0.25, "d": 0.5})
 _CHAIN_RULE = (_TREE, Case("y = 1/(exp(-z) + 1)", {"z": 1.5}))
@@ -110,7 +110,7 @@ def _select_common_mistakes(explanations: Sequence[Mapping[str, str]]) -> dict[s
 
 
 def _explain_partials(case: Case, grads: Sequence[Any]) -> str:
-    """Return the explanation of wrong partial derivatives of one operation."""
+    """Explain in a few words which partial derivative of an operation is wrong, and why."""
     expected = case.gradient
     if len(grads) == 2 and is_close(list(grads), expected[::-1]) and expected[0] != expected[1]:
         return "the derivatives with respect to the two operands are swapped"
@@ -124,7 +124,7 @@ def _explain_partials(case: Case, grads: Sequence[Any]) -> str:
 
 
 def _explain_partial(case: Case, position: int, grad: Any) -> str:
-    """Return the explanation of a wrong partial derivative.
+    """Explain a wrong partial derivative in a few words.
 
     Args:
         case: a single operation.

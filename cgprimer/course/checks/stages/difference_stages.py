@@ -59,7 +59,7 @@ _MESSAGES = {
 
 
 def _report_kind(kind: str) -> Part:
-    """Return the verdict on a kind of difference quotient."""
+    """Return the verdict on a submission that computes a known kind of difference quotient."""
     if kind in _CORRECT_KINDS:
         return accept(f"{kind} differences")
     mistake = "sign" if kind.startswith("sign") else kind
@@ -71,7 +71,7 @@ def _judge_quotients(answers: Sequence[Any]) -> Part:
     values = [answer["value"] for answer in answers]
 
     def match_kinds(rounding: float, step: float = 0.0) -> list[str]:
-        """Return the kinds of quotient that match all values, with the given step if not 0."""
+        """Return the kinds of quotient that match all values, with the given step or with h."""
         steps = [step or h for _, h in _ONE_INPUT]
         quotients = [
             _compute_quotients([_evaluate_case(case, (by,)) for by in (-h, 0.0, h)], h)
@@ -107,7 +107,7 @@ def _judge_numerical_gradient(case: Case, answer: Any) -> Part:
         return [kind for kind in rows[0] if is_close(answer["value"], [row[kind] for row in rows])]
 
     def negate(shift: Shift) -> list[float]:
-        """Return the opposite shift."""
+        """Negate the shift of each input."""
         return [-by for by in shift]
 
     if kinds := match_kinds(*((negate(unit), zero, unit) for unit in units)):
@@ -212,7 +212,7 @@ def _explain_unzeroed_hessian(
     """Return an explanation if gradients were not zeroed between the rows; else an empty string."""
 
     def add_gradient(rows: Sequence[Sequence[float]]) -> list[list[float]]:
-        """Add the gradient to each row."""
+        """Add the gradient to each row of a Hessian."""
         return [[e + g for e, g in zip(row, case.gradient, strict=True)] for row in rows]
 
     sums = [[sum(expected[k][j] for k in range(i + 1)) for j in range(3)] for i in range(3)]

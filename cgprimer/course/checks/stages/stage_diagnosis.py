@@ -26,7 +26,7 @@ _APPEARS_AS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Finding:
-    """The verdict on one part of a stage, and every mistake that predicts its answers.
+    """The verdict on one part of a stage, and every mistake that explains the answers.
 
     Attributes:
         part: the verdict based only on the answers of this part.
@@ -107,7 +107,7 @@ def attribute_to_causes(findings: Sequence[Finding]) -> list[Part]:
 
 
 def _create_consequence(part: Part, cause: _Cause, reported: bool, *, certain: bool) -> Part:
-    """Return a wrong part, reported as a consequence of an earlier mistake."""
+    """Change the message of a wrong part to refer to the earlier mistake that causes it."""
     mistake = "" if cause.reported else cause.mistake
     cause.reported = cause.reported or reported
     if certain:

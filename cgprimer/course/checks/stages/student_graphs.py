@@ -68,7 +68,7 @@ def _infer_expression(nodes: Sequence[Node], node: Node, names: Mapping[int, str
 
 
 def _count_operands(name: str) -> int:
-    """Return the number of operands of an operation of the ladder; 0 for other operations."""
+    """Return the number of operands of an operation; 0 if it is not in ``OPERATIONS``."""
     return find_primitive(name).arity if name in OPERATIONS else 0
 
 

@@ -51,7 +51,7 @@ def _lists_parents_first(nodes: Sequence[Node], order: Sequence[int]) -> bool:
 def iterate_premature_orders(
     operands: Sequence[Sequence[int]], order: Sequence[int]
 ) -> Iterator[list[int]]:
-    """Yield orders that may visit a node before it has received all contributions.
+    """Yield orders that may visit a node before it has received all gradient contributions.
 
     Args:
         operands: the operands of each node.
