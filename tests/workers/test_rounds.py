@@ -70,7 +70,7 @@ def test_the_page_is_whole_and_its_frames_lie_in_the_picture(tmp_path: Path) -> 
     assert "http://" not in text.replace("http://www.w3.org", "")
     assert frames(text)[-1] == {
         "at": 1.0, "words": "gradient of worker 2 arrives (k: -24): the mean of 2 gradients"
-        " step 1", "server": "step 1: k = 0.75",
+        " completes step 1", "server": "step 1: k = 0.75",
     }  # fmt: skip
     run.save(tmp_path / "run.json")
     good("plot", "workers", "run.json", "-o", "run.html", cwd=tmp_path)
