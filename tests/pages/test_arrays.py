@@ -119,7 +119,7 @@ def test_in_a_browser(browser: Any, tmp_path: Path) -> None:
     )
     assert {"[[1, -1], [0.5, -2]]", "bar [[2, 0], [4, 0]]", "[2,2]", "bar [2, 6]"} <= {*texts}
     body = browser.execute_script("return document.body.textContent")
-    assert "a page made with --scalars has them" in body
+    assert "create the page with --scalars" in body
     assert not browser.execute_script("return document.querySelectorAll('.odd').length")
     browser.execute_script("document.querySelectorAll('#tabs button')[0].click()")
     assert "steps through scalars only" in browser.execute_script(

@@ -266,7 +266,7 @@ def test_wrong_answers_are_shown_until_it_is_right(quiz: Any) -> None:
     assert answer(quiz, "0.25") == "✗ 7  ✗ 8  ✓ 0.25 is correct"
     assert text(quiz, "score") == "correct at first try: 0 of 1"
     press(quiz, "?")
-    assert text(quiz, "verdict") == "shown: 0.25"
+    assert text(quiz, "verdict") == "answer: 0.25"
     assert text(quiz, "score") == "correct at first try: 0 of 2"
     assert quiz.execute_script("return getIndex()") == 2
 
