@@ -6,6 +6,7 @@ typeset power would be smaller.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING, Any
@@ -115,27 +116,32 @@ def choose_log_ticks(low: float, high: float, *, max_ticks: int = 9) -> list[flo
     """Choose the ticks of a logarithmic axis: at least two, and at most about `max_ticks`.
 
     They are powers of ten, or 1, 2 and 5 times powers of ten if there are fewer than three powers,
-    or equidistant within a decade.
+    or equidistant within a decade. If there are too many powers of ten, their exponents are
+    multiples of an integer, so that 1 has a tick.
 
     >>> choose_log_ticks(0.05, 2000.0), choose_log_ticks(1.0, 30.0)
     ([0.1, 1.0, 10.0, 100.0, 1000.0], [1.0, 2.0, 5.0, 10.0, 20.0])
-    >>> choose_log_ticks(1.0, 1.7, max_ticks=4)
-    [1.0, 1.2, 1.4, 1.6]
+    >>> choose_log_ticks(1.0, 1.7, max_ticks=4), choose_log_ticks(1e-7, 1e5, max_ticks=4)
+    ([1.0, 1.2, 1.4, 1.6], [0.0001, 1.0, 10000.0])
     """
-    from matplotlib.ticker import LogLocator, MaxNLocator
+    from matplotlib.ticker import MaxNLocator
 
-    def list_ticks(locator: LogLocator | MaxNLocator) -> list[float]:
-        """Return the ticks of a locator that lie within the limits of the axis."""
-        ticks = [float(f"{tick:.12g}") for tick in locator.tick_values(low, high)]
+    def keep_visible(ticks: Iterable[float]) -> list[float]:
+        """Keep the ticks within the limits of the axis."""
         return [tick for tick in ticks if low <= tick <= high]
 
-    powers = list_ticks(LogLocator(numticks=max_ticks))
+    exponents = range(floor(log10(low)), floor(log10(high)) + 1)
+    powers = keep_visible(float(f"1e{exponent}") for exponent in exponents)
     if len(powers) > 2:
-        return powers
-    multiples = list_ticks(LogLocator(subs=_STEPS[:3], numticks=max_ticks))
+        stride = ceil(len(powers) / max_ticks)
+        return [power for power in powers if round(log10(power)) % stride == 0]
+    multiples = keep_visible(
+        float(f"{step}e{exponent}") for exponent in exponents for step in _STEPS[:3]
+    )
     if len(multiples) > 2:
         return multiples if len(multiples) <= max_ticks or len(powers) < 2 else powers
-    return list_ticks(MaxNLocator(nbins=max_ticks, steps=_STEPS))
+    equidistant = MaxNLocator(nbins=max_ticks, steps=_STEPS).tick_values(low, high)
+    return keep_visible(float(f"{tick:.12g}") for tick in equidistant)
 
 
 def use_linear_axis(axes: Axes, which: str, *, max_ticks: int = 8, integers: bool = False) -> None:
