@@ -65,7 +65,7 @@ def build_walk(scene: Scene, method: str, scheme: str = SCHEMES[0], h: float | N
     >>> from cgprimer.visualization.pages.stepping.scene import build_scene
     >>> scene = build_scene(cgprimer.tape(cgprimer.parse("xw = cd*xa")), "xw", ["cd"])
     >>> build_walk(scene, "finite-difference", "forward").lines
-    ('f = xw', 'shift one variable by h', 'xw = cd*xa', 'f+ = xw', 'derivative = (f+ - f) / h')
+    ('f = xw', 'shift a variable by h', 'xw = cd*xa', 'f+ = xw', 'derivative = (f+ - f) / h')
     """
     if scene.tape.has_arrays and method != "reverse":
         raise DifferentiationError(
@@ -353,7 +353,7 @@ class _DifferenceSteps:
         """The lines of the finite-difference program that the page shows."""
         return (
             *[f"f = {self.scene.target}"] * self.n_point_lines,
-            "shift one variable by h",
+            "shift a variable by h",
             *self.program_steps.lines,
             *(f"f{side} = {self.scene.target}" for side in self.sides),
             f"derivative = {_QUOTIENTS[self.scheme]}",
