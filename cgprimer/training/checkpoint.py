@@ -142,11 +142,11 @@ def _has_consistent_losses(run: TrainingRun) -> bool:
     )
 
 
-def _read_list(entries: list[Any], read: Callable[[Any], Any] = float) -> list[Any]:
+def _read_list(entries: list[Any], convert: Callable[[Any], Any] = float) -> list[Any]:
     """Apply a conversion to each entry of a JSON list."""
     if not isinstance(entries, list):
         raise TypeError
-    return [read(entry) for entry in entries]
+    return [convert(entry) for entry in entries]
 
 
 def _read_value(entry: Any) -> Any:

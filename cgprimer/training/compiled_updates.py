@@ -35,7 +35,7 @@ class CompiledUpdates(BlockStrategy):
         self.trainer = trainer
 
     def _train_block(
-        self, block: Block, progress: Progress, halts: Sequence[int]
+        self, block: Block, progress: Progress, recorded_steps: Sequence[int]
     ) -> Iterator[Progress]:
         """Train on a block of samples, adapting the updates per call to their measured duration."""
         updates, values, state = progress.updates, progress.values, progress.state
@@ -45,8 +45,10 @@ class CompiledUpdates(BlockStrategy):
         epoch, index = divmod(updates, self.updates_per_epoch)
         draw = self.masks.create_stream(epoch, index * batch_size)
         while updates < block.end_update:
-            next_halt = bisect_right(halts, updates)
-            until = halts[next_halt] if next_halt < len(halts) else block.end_update
+            next_halt = bisect_right(recorded_steps, updates)
+            until = (
+                recorded_steps[next_halt] if next_halt < len(recorded_steps) else block.end_update
+            )
             most = max(1, self.masks.max_samples // batch_size)
             count = min(count, until - updates, block.end_update - updates, most)
             first = block.first_sample(updates, batch_size)

@@ -33,7 +33,7 @@ from cgprimer.training.written_rules import State
 _INFINITE = (-math.inf, math.inf, "-inf", "inf", "-Infinity", "Infinity")
 
 
-def shrink_towards_zero(values: Array, by: Array) -> Array:
+def shrink_towards_zero(values: Array, threshold: Array) -> Array:
     """Move each value towards 0, but not past 0: the proximal operator of an l1 penalty.
 
     Source: Parikh and Boyd 2014, "Proximal algorithms", section 6.5.2 (soft thresholding).
@@ -41,17 +41,17 @@ def shrink_towards_zero(values: Array, by: Array) -> Array:
     >>> shrink_towards_zero(np.array([0.4, -0.01]), 0.02).tolist()
     [0.38, -0.0]
     """
-    return np.sign(values) * np.maximum(np.abs(values) - by, 0.0)
+    return np.sign(values) * np.maximum(np.abs(values) - threshold, 0.0)
 
 
-def project_to_norm_ball(values: Array, most: float, p: float) -> Array:
+def project_to_norm_ball(values: Array, radius: float, p: float) -> Array:
     """Project values onto the ball of a p-norm, for p = 1, 2 and infinity.
 
     For other p, the values are scaled to the surface of the ball, which is not the nearest point.
 
     Args:
         values: the values.
-        most: radius of the ball.
+        radius: radius of the ball.
         p: order of the norm.
 
     Source: Duchi et al. 2008, "Efficient projections onto the l1-ball", figure 1.
@@ -64,14 +64,14 @@ def project_to_norm_ball(values: Array, most: float, p: float) -> Array:
     [2.0, -1.0]
     """
     if p == math.inf:
-        return np.clip(values, -most, most)
+        return np.clip(values, -radius, radius)
     size = np.linalg.norm(values, p)
-    if size <= most:
+    if size <= radius:
         return values
     if p != 1.0:
-        return values * most / size
+        return values * radius / size
     falling = np.sort(np.abs(values))[::-1]
-    off = (np.cumsum(falling) - most) / np.arange(1, len(values) + 1)
+    off = (np.cumsum(falling) - radius) / np.arange(1, len(values) + 1)
     return shrink_towards_zero(values, off[np.flatnonzero(falling > off)[-1]])
 
 
@@ -103,8 +103,8 @@ class Constraints:
         """Project values onto the norm balls and the bounds."""
         if self.norms:
             values = np.array(values)
-            for places, most in self.norms:
-                values[places] = project_to_norm_ball(values[places], most, self.p)
+            for indices, radius in self.norms:
+                values[indices] = project_to_norm_ball(values[indices], radius, self.p)
         if "low" in self.columns:
             values = np.minimum(np.maximum(values, self.columns["low"]), self.columns["high"])
         return values
@@ -112,30 +112,30 @@ class Constraints:
     def choose_start(
         self,
         vectors: ParameterVectors,
-        drawn: Array,
+        random_start: Array,
         start_values: Mapping[str, Any],
-        declared: Mapping[str, Any],
+        declared_values: Mapping[str, Any],
     ) -> dict[str, Any]:
         """Choose the start values of all parameters, and check them against the constraints.
 
         Args:
             vectors: converts between names and the vector.
-            drawn: random start values, which are projected to norms and bounds.
-            given: start values of the user.
-            declared: values in the graph, at which frozen parameters start.
+            random_start: random start values, which are projected to norms and bounds.
+            start_values: start values of the user.
+            declared_values: values in the graph, at which frozen parameters start.
 
         Raises:
             UsageError: a value is outside norms or bounds, or a frozen parameter has no value.
         """
-        values, free_column = vectors.values(self.project(drawn)), self.columns.get("free")
+        values, free_column = vectors.values(self.project(random_start)), self.columns.get("free")
         if free_column is not None:
             for name, free in vectors.parts(free_column).items():
                 if name in start_values or free.all():
                     continue
-                if name not in declared:
+                if name not in declared_values:
                     hint = f"pass --start {name}=... (start={{{name!r}: ...}})"
                     raise UsageError(f"frozen parameter {name} has no value", hint=hint)
-                positions = np.where(free, values[name], declared[name])
+                positions = np.where(free, values[name], declared_values[name])
                 values[name] = positions if free.ndim else float(positions)
         values = vectors.values(set_start_values(vectors.vector(values), vectors, start_values))
         parts = vectors.parts(vectors.vector(values))
@@ -186,14 +186,12 @@ class Constraints:
 def create_constraints(settings: Any, graph: ExpressionGraph) -> Constraints:
     """Create the constraints of a run from its settings."""
     names = ("scale", "l2", "l1", "max_norm", "norm", "bounds", "freeze")
-    start_values = {name: getattr(settings, name) for name in names}
+    arguments = {name: getattr(settings, name) for name in names}
     if settings.norm != 2.0 and not settings.max_norm:
         message = f"norm={settings.norm:g} requires max_norm"
         raise UsageError(message, hint="pass --max-norm, such as --max-norm 1 (max_norm=1)")
-    is_constrained = any(
-        start_values[name] not in (None, (), {}) for name in names if name != "norm"
-    )
-    return constraints(ParameterVectors(graph), **start_values) if is_constrained else Constraints()
+    is_constrained = any(arguments[name] not in (None, (), {}) for name in names if name != "norm")
+    return constraints(ParameterVectors(graph), **arguments) if is_constrained else Constraints()
 
 
 def constraints(
@@ -220,19 +218,21 @@ def constraints(
     {'l2': array([0.5, 0. ]), 'free': array([1., 0.])}
     """
     count, columns = len(vectors), dict[str, Array]()
-    for what, start_values in ("scale", scale), ("l2", l2), ("l1", l1):
-        if start_values is None:
+    for setting, values in ("scale", scale), ("l2", l2), ("l1", l1):
+        if values is None:
             continue
-        column = np.full(count, 1.0 if what == "scale" else 0.0)
-        for name, value in _list_named_values(what, start_values, vectors):
-            column[find_indices(vectors, what, name)] = check_real_number(what, value, minimum=0)
-        if (column != (what == "scale")).any():
-            columns[what] = column
+        column = np.full(count, 1.0 if setting == "scale" else 0.0)
+        for name, value in _list_named_values(values, vectors):
+            column[find_indices(vectors, setting, name)] = check_real_number(
+                setting, value, minimum=0
+            )
+        if (column != (setting == "scale")).any():
+            columns[setting] = column
     if bounds:
         low, high = np.full(count, -np.inf), np.full(count, np.inf)
-        for name, value in _list_named_values("bounds", bounds, vectors):
-            places = find_indices(vectors, "bounds", name)
-            low[places], high[places] = _read_bounds(name, value)
+        for name, value in _list_named_values(bounds, vectors):
+            indices = find_indices(vectors, "bounds", name)
+            low[indices], high[indices] = _read_bounds(name, value)
         columns |= {"low": low, "high": high}
     names = [freeze] if isinstance(freeze, str) else list(freeze or ())
     if names:
@@ -243,56 +243,54 @@ def constraints(
             raise UsageError("cannot train: all parameters are frozen")
     norms = [] if max_norm is None else _list_norm_groups(vectors, max_norm)
     if "free" in columns:
-        norms = [(places[columns["free"][places] != 0], most) for places, most in norms]
-        norms = [(places, most) for places, most in norms if len(places)]
+        norms = [(indices[columns["free"][indices] != 0], radius) for indices, radius in norms]
+        norms = [(indices, radius) for indices, radius in norms if len(indices)]
     if bounds:
-        for places, most in norms:
-            least = float(np.linalg.norm(np.clip(0.0, low[places], high[places]), norm))
-            if least > most:
-                names_of_group = vectors.elements[places[0]] + ", ..." * (len(places) > 1)
+        for indices, radius in norms:
+            least = float(np.linalg.norm(np.clip(0.0, low[indices], high[indices]), norm))
+            if least > radius:
+                names_of_group = vectors.elements[indices[0]] + ", ..." * (len(indices) > 1)
                 message = f"max_norm of {names_of_group} must be at least {least:g}"
-                raise UsageError(f"{message} because of the bounds, got {most:g}")
+                raise UsageError(f"{message} because of the bounds, got {radius:g}")
     if norm == math.inf and norms:  # the maximum norm bounds each element separately
-        for places, most in norms:
+        for indices, radius in norms:
             columns.setdefault("low", np.full(count, -np.inf))
             columns.setdefault("high", np.full(count, np.inf))
-            columns["low"][places] = np.maximum(columns["low"][places], -most)
-            columns["high"][places] = np.minimum(columns["high"][places], most)
+            columns["low"][indices] = np.maximum(columns["low"][indices], -radius)
+            columns["high"][indices] = np.minimum(columns["high"][indices], radius)
         norms = []
     return Constraints(columns, tuple(norms), norm)
 
 
-def _list_named_values(
-    what: str, start_values: Any, vectors: ParameterVectors
-) -> list[tuple[str, Any]]:
+def _list_named_values(values: Any, vectors: ParameterVectors) -> list[tuple[str, Any]]:
     """Return (name, value) pairs from a mapping, or from one value for all parameters."""
-    if isinstance(start_values, Mapping):
-        return list(start_values.items())
-    return [(name, start_values) for name in vectors.shapes]
+    if isinstance(values, Mapping):
+        return list(values.items())
+    return [(name, values) for name in vectors.shapes]
 
 
-def find_indices(vectors: ParameterVectors, what: str, name: str) -> Array:
+def find_indices(vectors: ParameterVectors, setting: str, name: str) -> Array:
     """Return the indices of a parameter, or of one of its elements, in the parameter vector."""
     parameter, at = parse_element(name) if isinstance(name, str) else (name, ())
     if parameter not in vectors.shapes:
         hint = name_hint(str(parameter), vectors.shapes)
-        raise UsageError(f"{what}: unknown parameter {parameter!r}", hint=hint)
+        raise UsageError(f"{setting}: unknown parameter {parameter!r}", hint=hint)
     positions = vectors.parts(np.arange(len(vectors)))[parameter]
     try:
         return np.ravel(positions[at])
     except IndexError:
         shape = list(positions.shape)
-        message = f"{what}: index {name} is out of range for {parameter} with shape {shape}"
+        message = f"{setting}: index {name} is out of range for {parameter} with shape {shape}"
         raise UsageError(message) from None
 
 
 def set_start_values(values: Array, vectors: ParameterVectors, start: Mapping[str, Any]) -> Array:
     """Set start values in a parameter vector: whole arrays first, then rows, then elements."""
     for name in sorted(start, key=lambda n: len(parse_element(n)[1])):
-        places, value = find_indices(vectors, "start", name), np.ravel(start[name])
-        if len(value) not in (1, len(places)):
-            raise UsageError(f"start: {name} must have {len(places)} elements, got {len(value)}")
-        values[places] = value
+        indices, value = find_indices(vectors, "start", name), np.ravel(start[name])
+        if len(value) not in (1, len(indices)):
+            raise UsageError(f"start: {name} must have {len(indices)} elements, got {len(value)}")
+        values[indices] = value
     return values
 
 
@@ -319,7 +317,7 @@ def _list_norm_groups(vectors: ParameterVectors, max_norm: Any) -> list[tuple[Ar
         arrays = [name for name, shape in vectors.shapes.items() if shape]
         wanted = dict.fromkeys([*([single] if single else []), *arrays], max_norm)
     positions = []
-    for names, most in wanted.items():
+    for names, radius in wanted.items():
         parts = [find_indices(vectors, "max_norm", name.strip()) for name in str(names).split("+")]
-        positions.append((np.concatenate(parts), check_real_number("max_norm", most, above=0)))
+        positions.append((np.concatenate(parts), check_real_number("max_norm", radius, above=0)))
     return positions

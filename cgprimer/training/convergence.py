@@ -17,7 +17,7 @@ import numpy as np
 
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.training.data import Blocks, Dataset, normalize_data
-from cgprimer.training.identifiability import jacobian_matrix, select_spaced_samples
+from cgprimer.training.identifiability import compute_jacobian_matrix, select_spaced_samples
 from cgprimer.training.runs import TrainingRun
 
 _SQUARED = ("squared-error", "half-squared-error")
@@ -38,19 +38,21 @@ def has_converged(run: TrainingRun, graph: ExpressionGraph, dataset: Dataset | B
     >>> [has_converged(cgprimer.train(graph, data, epochs=n), graph, data) for n in (2, 300)]
     [False, True]
     """
-    return run.loss <= _TINY * run.start_loss or possible_decrease(run, graph, dataset) <= _LARGE
+    return run.loss <= _TINY * run.start_loss or estimate_decrease(run, graph, dataset) <= _LARGE
 
 
-def possible_decrease(run: TrainingRun, graph: ExpressionGraph, dataset: Dataset | Blocks) -> float:
+def estimate_decrease(run: TrainingRun, graph: ExpressionGraph, dataset: Dataset | Blocks) -> float:
     """Estimate the fraction by which further training could lower the loss of a run."""
     if run.settings["loss"] in _SQUARED:
-        fraction = _gauss_newton_decrease(run, graph, normalize_data(dataset, run.scales).block(0))
+        fraction = _estimate_gauss_newton_decrease(
+            run, graph, normalize_data(dataset, run.scales).block(0)
+        )
         if fraction is not None:
             return fraction
-    return _recent_decrease(run)
+    return _measure_recent_decrease(run)
 
 
-def _gauss_newton_decrease(
+def _estimate_gauss_newton_decrease(
     run: TrainingRun, graph: ExpressionGraph, dataset: Dataset
 ) -> float | None:
     """Return the fraction of the squared error that one Gauss-Newton step would remove.
@@ -62,7 +64,7 @@ def _gauss_newton_decrease(
     if count > min(_MOST_PARAMETERS, len(chosen) / _SAMPLES_PER_PARAMETER):
         return None
     inputs = {name: dataset.inputs[name][chosen] for name in graph.inputs}
-    matrix = jacobian_matrix(graph, inputs, run.parameters)
+    matrix = compute_jacobian_matrix(graph, inputs, run.parameters)
     if matrix is None or not inputs:
         return None
     values = graph.evaluate({**inputs, **run.point})
@@ -84,7 +86,7 @@ def _compute_residuals(values: Any, targets: Any) -> Any:
     return np.ravel(np.broadcast_to(values, np.shape(targets)) - targets)
 
 
-def _recent_decrease(run: TrainingRun) -> float:
+def _measure_recent_decrease(run: TrainingRun) -> float:
     """Return the fraction by which the loss fell in the second half of a run.
 
     The mean loss of the last tenth of the steps is compared with that of as many steps in the

@@ -68,7 +68,7 @@ class CoordinateChoice:
             self._orders[sweep] = random.permutation(self.count)
         return self._orders[sweep]
 
-    def sums(
+    def compute_sums(
         self, columns: Mapping[str, Array], values: Array, samples: int, chosen: Array
     ) -> Point:
         """Compute the loss and the chosen derivatives, summed over samples, with one pass each."""
@@ -93,10 +93,10 @@ class CoordinateChoice:
         return result
 
 
-def check_coordinate_count(numbers: int) -> None:
+def check_coordinate_count(count: int) -> None:
     """Raise UsageError if a parameter vector has too many elements for coordinate descent."""
-    if numbers > _MAX_ELEMENTS:
+    if count > _MAX_ELEMENTS:
         raise UsageError(
-            f"coordinates supports at most {_MAX_ELEMENTS:,} elements, got {numbers:,}",
+            f"coordinates supports at most {_MAX_ELEMENTS:,} elements, got {count:,}",
             hint="use sgd, which computes all derivatives in a single backward pass",
         )

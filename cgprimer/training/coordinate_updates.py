@@ -26,7 +26,9 @@ class CoordinateUpdates(ArrayUpdates):
         self, columns: Mapping[str, Array], values: Array, size: int, update: int
     ) -> Point:
         """Return the loss and the chosen derivatives, both summed over a batch."""
-        return self._choice.sums(columns, values, size, self._choice.choose_parameters(update))
+        return self._choice.compute_sums(
+            columns, values, size, self._choice.choose_parameters(update)
+        )
 
     def _update_values(
         self, values: Array, gradient: Array, state: Any, rate: float, update: int

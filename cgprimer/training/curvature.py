@@ -66,12 +66,12 @@ def stable_learning_rate(
     return 2 / curvature if curvature > 0 else float("inf")
 
 
-def with_stable_rate(
+def append_stable_rate(
     sentence: str,
     *,
     objective: Objective,
     dataset: Dataset | Blocks,
-    how: UpdatePlan,
+    plan: UpdatePlan,
     run: TrainingRun,
 ) -> str:
     """Append the stable learning rate to a sentence about a diverged run, if it was exceeded.
@@ -85,13 +85,13 @@ def with_stable_rate(
     if run.truth.keys() == run.start.keys():
         points["near the ground truth"] = run.truth
     eigenvalues: dict[str, float] = {}
-    times = how.batch_size if how.settings.reduction == "sum" else 1
+    times = plan.batch_size if plan.settings.reduction == "sum" else 1
     if run.steps and _MOST_PRODUCTS * samples * work < _MOST_OPERATIONS:
         for location, point in points.items():
             with suppress(CgprimerError), np.errstate(all="ignore"):
                 block = dataset.block(0)
                 eigenvalues[location] = find_maximum_eigenvalue(
-                    objective, block, point, how.constraints, times
+                    objective, block, point, plan.constraints, times
                 )
     positive = {location: value for location, value in eigenvalues.items() if value > 0}
     location = max(positive, key=positive.__getitem__, default="")

@@ -89,10 +89,12 @@ class Ensemble:
 
     def predictions(self, data: Dataset | Mapping[str, Any]) -> dict[str, Array]:
         """Compute the outputs of each member, arrays of shape (members, samples, ...)."""
-        outputs = [self._outputs(run, data) for run in self.runs]
+        outputs = [self._compute_outputs(run, data) for run in self.runs]
         return {name: np.stack([member[name] for member in outputs]) for name in outputs[0]}
 
-    def _outputs(self, run: TrainingRun, data: Dataset | Mapping[str, Any]) -> dict[str, Array]:
+    def _compute_outputs(
+        self, run: TrainingRun, data: Dataset | Mapping[str, Any]
+    ) -> dict[str, Array]:
         """Compute the outputs of a member, with the names of the outputs of :attr:`graph`."""
         graph = run.known_graph
         if isinstance(data, Mapping) and graph is not self.graph:
@@ -131,14 +133,15 @@ class Ensemble:
     def _normalize_outputs(self, data: Dataset | Mapping[str, Any]) -> list[dict[str, Array]]:
         """Compute the outputs of each member, with logits converted to probabilities."""
         return [
-            convert_to_probabilities(self._outputs(r, data), r.settings["loss"]) for r in self.runs
+            convert_to_probabilities(self._compute_outputs(r, data), r.settings["loss"])
+            for r in self.runs
         ]
 
     def spread(self, data: Dataset) -> Spread:
         """Compute variance and covariance of the members' errors, preferably on test samples."""
-        return compute_spread(np.stack(self._errors(data, self._normalize_outputs(data))))
+        return compute_spread(np.stack(self._compute_errors(data, self._normalize_outputs(data))))
 
-    def _errors(self, data: Dataset, outputs: Sequence[dict[str, Array]]) -> list[Array]:
+    def _compute_errors(self, data: Dataset, outputs: Sequence[dict[str, Array]]) -> list[Array]:
         """Return the prediction errors of each member, as one vector per member."""
         data = match_columns_to_graph(self.graph, data)
         targets = align_targets(self.graph, self.runs[0].settings["loss"], data)
@@ -147,7 +150,7 @@ class Ensemble:
 
     def squared_errors(self, data: Dataset) -> list[float]:
         """Compute the mean squared error of each member."""
-        all_errors = self._errors(data, self._normalize_outputs(data))
+        all_errors = self._compute_errors(data, self._normalize_outputs(data))
         return [float((errors**2).mean()) for errors in all_errors]
 
     def averaged_weights(self) -> TrainingRun:
@@ -191,8 +194,8 @@ class Ensemble:
     def averaged_weights_error(self, data: Dataset) -> float:
         """Compute the mean squared error of the model from :meth:`averaged_weights`."""
         run = self.averaged_weights()
-        outputs = convert_to_probabilities(self._outputs(run, data), run.settings["loss"])
-        return float((self._errors(data, [outputs])[0] ** 2).mean())
+        outputs = convert_to_probabilities(self._compute_outputs(run, data), run.settings["loss"])
+        return float((self._compute_errors(data, [outputs])[0] ** 2).mean())
 
     def out_of_bag(self) -> dict[str, float]:
         """Compute out-of-bag errors: each sample is predicted by members not trained on it.

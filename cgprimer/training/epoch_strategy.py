@@ -68,14 +68,15 @@ class EpochStrategy(ABC):
 
     @abstractmethod
     def train_epoch(
-        self, epoch: int, progress: Progress, halts: Sequence[int] = ()
+        self, epoch: int, progress: Progress, recorded_steps: Sequence[int] = ()
     ) -> Iterator[Progress]:
         """Train the rest of an epoch and yield the progress after one or more updates.
 
         Args:
             epoch: the index of the epoch.
             progress: the progress of the run so far.
-            halts: ascending numbers of updates after which to yield the progress.
+            recorded_steps: the steps, counted over the run and ascending, after which the
+                parameters are recorded; the progress is yielded after each of them.
         """
 
     @abstractmethod
@@ -156,12 +157,12 @@ class BlockStrategy(EpochStrategy):
 
     @abstractmethod
     def _train_block(
-        self, block: Block, progress: Progress, halts: Sequence[int]
+        self, block: Block, progress: Progress, recorded_steps: Sequence[int]
     ) -> Iterator[Progress]:
         """Train on the remaining samples of a block, yielding the progress."""
 
     def train_epoch(
-        self, epoch: int, progress: Progress, halts: Sequence[int] = ()
+        self, epoch: int, progress: Progress, recorded_steps: Sequence[int] = ()
     ) -> Iterator[Progress]:
         """Train an epoch block by block."""
         first_update, latest = epoch * self.updates_per_epoch, progress
@@ -173,7 +174,7 @@ class BlockStrategy(EpochStrategy):
                 columns, resident = self.data.block(index)
                 self._block = Block(columns, resident, order, first_update, end_update)
                 offset = sum(self.block_lengths[:index])
-                progresses = self._train_block(self._block, latest, halts)
+                progresses = self._train_block(self._block, latest, recorded_steps)
                 for latest in progresses:
                     if latest.failed_samples is not None:
                         yield latest._replace(failed_samples=latest.failed_samples + offset)
@@ -195,12 +196,12 @@ class BlockStrategy(EpochStrategy):
         length = self.block_lengths[block]
         single_batch = self.batch_size >= length and not self.masks.leaves
         if not self.settings.shuffle or single_batch:
-            return self._unshuffled[:length]
+            return self._ascending_indices[:length]
         stream = [self.settings.seed, epoch, *([block] if len(self.block_lengths) > 1 else [])]
         return np.random.default_rng(stream).permutation(length)
 
     @cached_property
-    def _unshuffled(self) -> Array:
+    def _ascending_indices(self) -> Array:
         """The indices of the samples of the longest block, in ascending order."""
         return np.arange(max(self.block_lengths))
 

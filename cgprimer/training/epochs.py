@@ -119,9 +119,9 @@ class EpochLoop:
             if strategy.has_converged(epoch, self._position[0]):
                 run.stopped = "converged"
                 break
-            halts = schedule.list_steps(epoch)
-            for progress in strategy.train_epoch(epoch, self._position[0], halts):
-                self._record_progress(progress, halts)
+            recorded_steps = schedule.list_steps(epoch)
+            for progress in strategy.train_epoch(epoch, self._position[0], recorded_steps):
+                self._record_progress(progress, recorded_steps)
                 if progress.failed_samples is not None:
                     failed_samples: Array = progress.failed_samples
                     return failed_samples
@@ -136,14 +136,14 @@ class EpochLoop:
                 self._save_checkpoint()
         return None
 
-    def _record_progress(self, progress: Progress, halts: Sequence[int]) -> None:
+    def _record_progress(self, progress: Progress, recorded_steps: Sequence[int]) -> None:
         """Record the losses of the latest updates, and the parameters if the schedule says so."""
         earlier, total = self._position
         interval, losses = self.run.steps_apart, progress.losses
         chosen = losses[-earlier.updates % interval :: interval]
         self.run.step_losses += chosen.tolist() if isinstance(chosen, np.ndarray) else chosen
         if progress.failed_samples is None:
-            if progress.updates in halts:
+            if progress.updates in recorded_steps:
                 self._snapshots.append((progress.updates, progress.values))
             total = self.strategy.add_losses(total, progress)
         self._position = progress, total

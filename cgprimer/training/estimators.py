@@ -192,7 +192,7 @@ class Estimator:
 
 
 def _split_columns(
-    graph: ExpressionGraph, names: tuple[str, ...], table: Any, what: str
+    graph: ExpressionGraph, names: tuple[str, ...], table: Any, argument: str
 ) -> dict[str, Array]:
     """Split a table into columns, keyed by the elements of the given inputs or outputs."""
     element_names = list_scalar_names(graph, names)
@@ -200,9 +200,9 @@ def _split_columns(
         rows = np.asarray(table, float)
         rows = rows.reshape(len(rows), -1)
     except (TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"{what} must be a numeric table: {error}") from None
+        raise DataError(f"{argument} must be a numeric table: {error}") from None
     if rows.shape[1] != len(element_names):
         names_expected = join_names(element_names) or "none"
-        message = f"{what} must have {len(element_names)} columns ({names_expected})"
+        message = f"{argument} must have {len(element_names)} columns ({names_expected})"
         raise DataError(f"{message}, got {rows.shape[1]}")
     return dict(zip(element_names, rows.T, strict=True))

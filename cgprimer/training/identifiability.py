@@ -157,14 +157,14 @@ def identifiability(
         return None
     values = vectors.vector(parameters)
 
-    def jacobian_at(point: Array) -> Array | None:
+    def compute_jacobian_at(point: Array) -> Array | None:
         """Compute the Jacobian at the given parameter values; None if an entry is not finite."""
         moved = values.copy()
         moved[indices] = point
-        matrix = jacobian_matrix(graph, inputs, vectors.values(moved))
+        matrix = compute_jacobian_matrix(graph, inputs, vectors.values(moved))
         return None if matrix is None else matrix[:, indices]
 
-    if (matrix := jacobian_at(values[indices])) is None:
+    if (matrix := compute_jacobian_at(values[indices])) is None:
         return None
     # Columns are scaled to norm 1, so that small effects of a parameter count as effects.
     norms = np.linalg.norm(matrix, axis=0)
@@ -176,15 +176,15 @@ def identifiability(
     # A direction that is null at random points is a property of the graph, not of this point.
     generator = np.random.default_rng(0)
     random_jacobians = [
-        jacobian_at(generator.normal(0.0, 1.0 + np.abs(values[indices])))
+        compute_jacobian_at(generator.normal(0.0, 1.0 + np.abs(values[indices])))
         for _ in range(_OTHER_POINTS)
     ]
     everywhere = tuple(
-        all(_is_null(other, row) for other in random_jacobians if other is not None)
+        all(_is_null_direction(other, row) for other in random_jacobians if other is not None)
         for row in basis
     )
     condition = float(singular[0] / singular[rank - 1]) if rank else 1.0
-    determined = _find_determined(names, basis, everywhere)
+    determined = _find_determined_combinations(names, basis, everywhere)
     directions = _name_coefficients(names, basis)
     return Identifiability(names, rank, directions, determined, everywhere, condition)
 
@@ -206,7 +206,7 @@ def format_combination(combination: Mapping[str, float]) -> str:
     return " ".join(terms).removeprefix("+ ").replace("- ", "-", terms[0].startswith("-"))
 
 
-def _is_null(matrix: Array, direction: Array) -> bool:
+def _is_null_direction(matrix: Array, direction: Array) -> bool:
     """Return whether the Jacobian maps a direction to zero, apart from rounding."""
     change = np.abs(matrix @ direction).max()
     return bool(change <= 1e-7 * (np.abs(matrix) @ np.abs(direction)).max())
@@ -217,7 +217,7 @@ def select_spaced_samples(dataset: Dataset) -> Array:
     return np.unique(np.linspace(0, len(dataset) - 1, _MOST_SAMPLES).astype(int))
 
 
-def jacobian_matrix(
+def compute_jacobian_matrix(
     graph: ExpressionGraph, inputs: Mapping[str, Array], parameters: Mapping[str, Any]
 ) -> Array | None:
     """Return the Jacobian of all outputs with respect to all parameters as one matrix.
@@ -258,7 +258,7 @@ def _reduce_to_echelon_form(rows: Array) -> Array:
     return np.where(np.abs(rows - integers) < 1e-6, integers, rows) + 0.0
 
 
-def _find_determined(
+def _find_determined_combinations(
     names: tuple[str, ...], basis: Array, everywhere: tuple[bool, ...]
 ) -> tuple[dict[str, float], ...]:
     """Return the combinations of non-identifiable parameters that no null direction changes."""

@@ -21,11 +21,11 @@ class LbfgsIterations:
     Source: SciPy's ``minimize(method="L-BFGS-B")``; Byrd, Lu, Nocedal and Zhu 1995.
 
     Args:
-        mean: function from the parameters to the mean loss and its gradient.
+        compute_loss: function from the parameters to the mean loss and its gradient.
         rule: the optimizer ``l-bfgs``; ``memory`` is the number of stored iterations.
-        around: bounds, l2 penalty and frozen parameters.
+        constraints: bounds, l2 penalty and frozen parameters.
         values: the start point.
-        most: the maximum number of iterations.
+        max_iterations: the maximum number of iterations.
 
     Attributes:
         points: the parameters before the first iteration and after each iteration.
@@ -45,17 +45,17 @@ class LbfgsIterations:
 
     def __init__(
         self,
-        mean: Callable[[Array], tuple[float, Array]],
+        compute_loss: Callable[[Array], tuple[float, Array]],
         rule: Optimizer,
-        around: Constraints,
+        constraints: Constraints,
         values: Array,
-        most: int,
+        max_iterations: int,
     ) -> None:
         from scipy.optimize import minimize
 
-        columns = around.columns
+        columns = constraints.columns
         other = [name for name in columns if name not in _SUPPORTED] + ["max_norm"] * bool(
-            around.norms
+            constraints.norms
         )
         if other:
             hint = "use another optimizer, or only l2, bounds and freeze"
@@ -71,10 +71,10 @@ class LbfgsIterations:
             parameters = begin.copy()
             parameters[free] = free_parameters
             with np.errstate(all="ignore"):
-                loss, gradient = mean(parameters)
+                loss, gradient = compute_loss(parameters)
                 losses[parameters.tobytes()] = loss
                 gradient = gradient + 2 * columns.get("l2", 0.0) * parameters
-                return loss + around.penalty(parameters), gradient[free]
+                return loss + constraints.penalty(parameters), gradient[free]
 
         self.points, self.interrupted = [begin], False
 
@@ -85,7 +85,12 @@ class LbfgsIterations:
             self.points.append(parameters)
 
         ends = np.stack([low[free], high[free]], axis=1)
-        steps = {"maxcor": int(rule.hyper["memory"]), "maxiter": most, "ftol": 1e-15, "gtol": 1e-10}
+        steps = {
+            "maxcor": int(rule.hyper["memory"]),
+            "maxiter": max_iterations,
+            "ftol": 1e-15,
+            "gtol": 1e-10,
+        }
         try:
             minimize(
                 compute_penalized_loss,
@@ -94,7 +99,7 @@ class LbfgsIterations:
                 method="L-BFGS-B",
                 bounds=ends,
                 callback=store_point,
-                options={**steps, "maxfun": 20 * most + 20},
+                options={**steps, "maxfun": 20 * max_iterations + 20},
             )
         except KeyboardInterrupt:
             self.interrupted = True

@@ -35,7 +35,7 @@ class LbfgsEpochs(EpochStrategy):
         self._iterations: LbfgsIterations | None = None
 
     def train_epoch(
-        self, epoch: int, progress: Progress, halts: Sequence[int] = ()
+        self, epoch: int, progress: Progress, recorded_steps: Sequence[int] = ()
     ) -> Iterator[Progress]:
         """Yield the progress after the L-BFGS iteration of an epoch."""
         iterations = self._run_iterations(epoch, progress)
@@ -73,7 +73,7 @@ class LbfgsEpochs(EpochStrategy):
         if self._iterations is None:
             resident = self.data.block(0)[1]
 
-            def mean_gradient(values: Array) -> tuple[float, Array]:
+            def compute_mean_gradient(values: Array) -> tuple[float, Array]:
                 """Return the mean loss over all samples and its gradient."""
                 total, gradient = self.objective.sums(resident, values, self.samples)
                 return total / self.samples, gradient / self.samples
@@ -81,6 +81,6 @@ class LbfgsEpochs(EpochStrategy):
             plan, epochs_left = self.plan, self.settings.epochs - epoch
             self._first_epoch = epoch
             self._iterations = LbfgsIterations(
-                mean_gradient, plan.rule, plan.constraints, progress.values, epochs_left
+                compute_mean_gradient, plan.rule, plan.constraints, progress.values, epochs_left
             )
         return self._iterations

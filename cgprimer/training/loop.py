@@ -27,8 +27,8 @@ from cgprimer.training.metrics import METRICS
 from cgprimer.training.objective import Objective, ResidentData
 from cgprimer.training.parameter_snapshots import plan_recording
 from cgprimer.training.run_outcome import (
+    create_nonfinite_error,
     measure_final_loss,
-    nonfinite_error,
     record_divergence,
 )
 from cgprimer.training.runs import TrainingRun
@@ -169,7 +169,7 @@ def train(
     objective = _create_objective(graph, plan, samples, options)
     recorded = _record_settings(plan, objective, samples, options)
     if resume is None:
-        run = _begin_run(plan, objective, samples, start, recorded)
+        run = _create_run(plan, objective, samples, start, recorded)
     else:
         from cgprimer.training.resumption import resume_run
 
@@ -236,7 +236,7 @@ def _record_settings(
     }
 
 
-def _begin_run(
+def _create_run(
     plan: UpdatePlan,
     objective: Objective,
     samples: PreparedSamples,
@@ -278,11 +278,11 @@ def _finish_run(
     """
     if failed_samples is not None:
         position = f"at step {run.steps + 1:,} (epoch {run.epochs + 1})"
-        raise nonfinite_error(run, strategy, failed_samples, position)
+        raise create_nonfinite_error(run, strategy, failed_samples, position)
     measure_final_loss(run, strategy)
     if run.stopped != "interrupted" and not np.isfinite(run.loss):
         all_samples = np.arange(strategy.samples)
-        raise nonfinite_error(run, strategy, all_samples, "after the last step")
+        raise create_nonfinite_error(run, strategy, all_samples, "after the last step")
     record_divergence(run, strategy)
     return run
 

@@ -118,12 +118,12 @@ def _record_loss(name: str, function: LossFunction) -> str:
             ]
             if not np.isclose(evaluated, value, rtol=1e-9, equal_nan=True):
                 raise TapeError("the loss has operations that cannot be recorded")
-        return _write_expression(recorded)
+        return _format_expression(recorded)
     except Exception:  # Python can still run the function
         return ""
 
 
-def _write_expression(recorded: Tape) -> str:
+def _format_expression(recorded: Tape) -> str:
     """Convert the output ``loss`` of a scalar tape to the text of an expression."""
     trees: list[Expression] = [
         Number(leaf.value) if leaf.kind == "constant" else Name(leaf.name)
@@ -156,7 +156,7 @@ def compute_loss_derivatives(
 
     Args:
         function: the loss as a function of ``out`` and ``target``.
-        whole: the tape of the graph.
+        graph_tape: the tape of the graph.
         needed: the columns with the targets, keyed by leaf.
         columns, parameters: the values of all leaves.
 
@@ -239,7 +239,7 @@ def find_target_columns(
 
     Args:
         graph: the graph.
-        given: a file or a data frame.
+        source: a file or a data frame.
         loss: a loss or several losses.
         columns: names of the graph for columns of the data.
     """

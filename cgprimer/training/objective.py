@@ -80,7 +80,7 @@ def _check_arguments(
         check_real_number("samples", samples)
 
 
-def _compute_again(graph: ExpressionGraph, key: Any, compute: Callable[[], Any]) -> Any:
+def _compute_without_cache(graph: ExpressionGraph, key: Any, compute: Callable[[], Any]) -> Any:
     """Call a function without caching its result; a substitute for :func:`compute_once`."""
     return compute()
 
@@ -132,12 +132,14 @@ class Objective:
             self._prepare_function(self.function)
         engine = self._choose_representation(method, options, engine, samples)
         self.parameters = self.vectors.elements if self.in_numbers else graph.parameters
-        self.wrt, self.places = self._choose_differentiated(free)
+        self.wrt, self.places = self._select_differentiated_parameters(free)
         title = f"loss {unparse(self.terms.expression)}"
         key = ("objective", title, str(column_shapes), mode, method, self.in_numbers, self.wrt)
         # A second run of a graph reuses the program, unless a user can replace what a name means.
         is_cacheable = engine in _ENGINES and method in _METHODS and not (options or self.function)
-        reuse = compute_once if is_cacheable and memory_caching_enabled() else _compute_again
+        reuse = (
+            compute_once if is_cacheable and memory_caching_enabled() else _compute_without_cache
+        )
         self.program: DerivativeProgram = reuse(
             graph, key, partial(self._derive_program, method, options, title)
         )
@@ -205,7 +207,9 @@ class Objective:
         """Compile the derivative program; return its runner and an empty cache of trainers."""
         return Runner(self.program, engine=engine, reduction="sum", dtype=self.dtype), {}
 
-    def _choose_differentiated(self, free: Array | None) -> tuple[tuple[str, ...], Array | None]:
+    def _select_differentiated_parameters(
+        self, free: Array | None
+    ) -> tuple[tuple[str, ...], Array | None]:
         """Return the names of the differentiated parameters and their indices; None for all.
 
         An array is differentiated as a whole, unless the graph is expanded into scalars.

@@ -126,7 +126,7 @@ OPTIMIZER_TABLE: Mapping[str, OptimizerRow] = {
 }
 
 
-def _refuse_single_update(
+def _reject_single_update(
     parameters: Array, gradient: Array, state: State, rate: float, memory: float = 10
 ) -> tuple[Array, State]:
     """Raise UsageError, because SciPy computes all updates of L-BFGS in one call."""
@@ -137,7 +137,7 @@ def _create_optimizer(name: str) -> Optimizer:
     """Create the optimizer with the given name from its row of the optimizer table."""
     row = OPTIMIZER_TABLE[name]
     if not row.formula:
-        update: Update = _refuse_single_update
+        update: Update = _reject_single_update
         return Optimizer(name, update, rate=row.rate, ranges=_RANGES, kind=row.kind)
     rule = create_named_rule(row.formula, tuple(row.hyper.items()))
     return Optimizer(name, rule, rule.start, row.rate, _RANGES, row.kind, row.formula, row.source)

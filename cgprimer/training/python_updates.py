@@ -42,7 +42,7 @@ class PythonUpdates(BlockStrategy):
         return update_parameters(self.rule, values, gradient, state, rate)
 
     def _train_block(
-        self, block: Block, progress: Progress, halts: Sequence[int]
+        self, block: Block, progress: Progress, recorded_steps: Sequence[int]
     ) -> Iterator[Progress]:
         """Train on the remaining batches of a block, one update after the other."""
         updates, values, state, _, _, statistics = progress

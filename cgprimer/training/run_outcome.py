@@ -30,10 +30,10 @@ def record_divergence(run: TrainingRun, strategy: EpochStrategy) -> None:
     if run.stopped == "finished" and 0 < _DIVERGED * run.start_loss < run.loss:
         start, end = format_number(run.start_loss, 6), format_number(run.loss, 6)
         run.stopped = "diverged"
-        run.reason = _add_stable_rate(f"the loss has grown from {start} to {end}", run, strategy)
+        run.reason = _append_stable_rate(f"the loss has grown from {start} to {end}", run, strategy)
 
 
-def nonfinite_error(
+def create_nonfinite_error(
     run: TrainingRun, strategy: EpochStrategy, samples: np.ndarray, position: str
 ) -> NonFiniteError:
     """Mark a run as diverged and return the error that explains the first non-finite number.
@@ -60,20 +60,20 @@ def nonfinite_error(
     )
     if run.steps:
         hint = "try a smaller learning rate (--learning-rate), or inputs inside the domains"
-        hint = _add_stable_rate(hint, run, strategy)
+        hint = _append_stable_rate(hint, run, strategy)
     error = NonFiniteError(message, hint=hint)
     error.run, error.why = run, origin
     return error
 
 
-def _add_stable_rate(sentence: str, run: TrainingRun, strategy: EpochStrategy) -> str:
+def _append_stable_rate(sentence: str, run: TrainingRun, strategy: EpochStrategy) -> str:
     """Append the maximum stable learning rate to a sentence if the run exceeded it."""
-    from cgprimer.training.curvature import with_stable_rate
+    from cgprimer.training.curvature import append_stable_rate
 
-    return with_stable_rate(
+    return append_stable_rate(
         sentence,
         objective=strategy.objective,
         dataset=strategy.data.dataset,
-        how=strategy.plan,
+        plan=strategy.plan,
         run=run,
     )

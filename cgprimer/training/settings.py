@@ -42,7 +42,7 @@ FIXED_ON_RESUME = (
 RESUME_HINT = "start from its parameters instead: start=run.parameters (--start NAME=VALUE)"
 
 
-def _field(default: Any, validate: Callable[[Any], Any]) -> Any:
+def _declare_setting(default: Any, validate: Callable[[Any], Any]) -> Any:
     """Declare a setting with its default value and its validation function."""
     return field(default=default, metadata={"validate": validate})
 
@@ -175,60 +175,68 @@ class Settings:
     """
 
     # Model and differentiation
-    method: str = _field("reverse", partial(_check_name_or_object, "method"))
-    engine: str = _field("auto", partial(_check_name_or_object, "engine"))
-    dtype: str = _field("float64", partial(_check_name_or_object, "dtype"))
-    loss: str = _field("squared-error", _check_hashable)
-    reduction: str = _field("mean", partial(check_choice, "reduction", choices=("mean", "sum")))
+    method: str = _declare_setting("reverse", partial(_check_name_or_object, "method"))
+    engine: str = _declare_setting("auto", partial(_check_name_or_object, "engine"))
+    dtype: str = _declare_setting("float64", partial(_check_name_or_object, "dtype"))
+    loss: str = _declare_setting("squared-error", _check_hashable)
+    reduction: str = _declare_setting(
+        "mean", partial(check_choice, "reduction", choices=("mean", "sum"))
+    )
     # Optimizer
-    optimizer: str = _field("adam", _check_optimizer)
-    hyper: Mapping[str, float] | None = _field(None, partial(_check_values_by_name, "hyper"))
-    learning_rate: float | None = _field(
+    optimizer: str = _declare_setting("adam", _check_optimizer)
+    hyper: Mapping[str, float] | None = _declare_setting(
+        None, partial(_check_values_by_name, "hyper")
+    )
+    learning_rate: float | None = _declare_setting(
         None, partial(check_real_number, "the learning rate", above=0)
     )
-    schedule: str = _field("cosine", _check_schedule)
-    warm_up: float = _field(0.0, partial(check_real_number, "warm_up", minimum=0))
-    scale: Mapping[str, float] | None = _field(None, partial(_check_values_by_name, "scale"))
+    schedule: str = _declare_setting("cosine", _check_schedule)
+    warm_up: float = _declare_setting(0.0, partial(check_real_number, "warm_up", minimum=0))
+    scale: Mapping[str, float] | None = _declare_setting(
+        None, partial(_check_values_by_name, "scale")
+    )
     # Regularization and constraints
-    l2: float | Mapping[str, float] | None = _field(
+    l2: float | Mapping[str, float] | None = _declare_setting(
         None, partial(_check_number_or_values_by_name, "l2")
     )
-    l1: float | Mapping[str, float] | None = _field(
+    l1: float | Mapping[str, float] | None = _declare_setting(
         None, partial(_check_number_or_values_by_name, "l1")
     )
-    max_norm: float | Mapping[str, float] | None = _field(
+    max_norm: float | Mapping[str, float] | None = _declare_setting(
         None, partial(_check_number_or_values_by_name, "max_norm")
     )
-    norm: float = _field(2.0, _check_norm_order)
-    bounds: Mapping[str, object] | None = _field(None, partial(_check_values_by_name, "bounds"))
-    freeze: tuple[str, ...] | None = _field(None, _check_frozen_names)
+    norm: float = _declare_setting(2.0, _check_norm_order)
+    bounds: Mapping[str, object] | None = _declare_setting(
+        None, partial(_check_values_by_name, "bounds")
+    )
+    freeze: tuple[str, ...] | None = _declare_setting(None, _check_frozen_names)
     # Epochs, batches and stopping; without a number of epochs, `for_samples` computes it
-    epochs: int = _field(None, partial(check_integer, "epochs"))
-    batch_size: int | None = _field(50, _check_batch_size)
-    seed: int = _field(0, partial(check_integer, "the seed"))
-    normalize: str | None = _field(
+    epochs: int = _declare_setting(None, partial(check_integer, "epochs"))
+    batch_size: int | None = _declare_setting(50, _check_batch_size)
+    seed: int = _declare_setting(0, partial(check_integer, "the seed"))
+    normalize: str | None = _declare_setting(
         None, partial(check_choice, "normalize", choices=("inputs", "all"))
     )
-    shuffle: bool = _field(True, partial(_check_boolean, "shuffle"))
-    stop_below: float | None = _field(
+    shuffle: bool = _declare_setting(True, partial(_check_boolean, "shuffle"))
+    stop_below: float | None = _declare_setting(
         None, partial(check_real_number, "the loss to stop below", above=0)
     )
-    patience: int | None = _field(None, partial(check_integer, "patience", minimum=1))
-    metrics: tuple[str, ...] = _field((), _check_metrics)
-    checkpoint_every: str | int = _field("30s", _check_checkpoint_interval)
+    patience: int | None = _declare_setting(None, partial(check_integer, "patience", minimum=1))
+    metrics: tuple[str, ...] = _declare_setting((), _check_metrics)
+    checkpoint_every: str | int = _declare_setting("30s", _check_checkpoint_interval)
     # Workers
-    workers: int | None = _field(None, partial(_check_count, "workers"))
-    simulate: bool = _field(False, partial(_check_boolean, "simulate"))
-    cluster: str | None = _field(None, check_cluster_address)
-    protocol: str = _field("sync", partial(check_choice, "protocol", choices=PROTOCOLS))
-    staleness: int | None = _field(None, partial(_check_count, "staleness", minimum=0))
-    backup: int | None = _field(None, partial(_check_count, "backup", minimum=0))
-    groups: int | None = _field(None, partial(_check_count, "groups"))
-    delays: str = _field("exponential", _check_hashable)
-    place: str | None = _field(None, _check_placement)
-    micro_batches: int = _field(1, partial(_check_count, "micro_batches"))
+    workers: int | None = _declare_setting(None, partial(_check_count, "workers"))
+    simulate: bool = _declare_setting(False, partial(_check_boolean, "simulate"))
+    cluster: str | None = _declare_setting(None, check_cluster_address)
+    protocol: str = _declare_setting("sync", partial(check_choice, "protocol", choices=PROTOCOLS))
+    staleness: int | None = _declare_setting(None, partial(_check_count, "staleness", minimum=0))
+    backup: int | None = _declare_setting(None, partial(_check_count, "backup", minimum=0))
+    groups: int | None = _declare_setting(None, partial(_check_count, "groups"))
+    delays: str = _declare_setting("exponential", _check_hashable)
+    place: str | None = _declare_setting(None, _check_placement)
+    micro_batches: int = _declare_setting(1, partial(_check_count, "micro_batches"))
     # Recording
-    short_run_records: int = _field(
+    short_run_records: int = _declare_setting(
         DEFAULT_SHORT_RUN_RECORDS, partial(check_integer, "short_run_records", minimum=1)
     )
 

@@ -68,19 +68,19 @@ def choose_strategy(
         from cgprimer.training.coordinate_updates import CoordinateUpdates
 
         return CoordinateUpdates(objective, data, plan)
-    if not observed and _compilation_pays(objective, data, plan):
+    if not observed and _is_compilation_faster(objective, data, plan):
         summed = plan.settings.reduction == "sum"
         trainer = objective.trainer(plan.constrained_rule, plan.batch_size, summed)
         if trainer is not None:
             return CompiledUpdates(objective, data, plan, trainer)
     from cgprimer.training.python_updates import ArrayUpdates, FloatUpdates
 
-    if _runs_on_floats(objective, plan):
+    if _can_run_on_floats(objective, plan):
         return FloatUpdates(objective, data, plan)
     return ArrayUpdates(objective, data, plan)
 
 
-def _compilation_pays(objective: Objective, data: ResidentData, plan: UpdatePlan) -> bool:
+def _is_compilation_faster(objective: Objective, data: ResidentData, plan: UpdatePlan) -> bool:
     """Return whether compiled updates are possible and faster than updates in Python.
 
     One large batch of all samples is as fast in Python, without a copy of the samples.
@@ -91,7 +91,7 @@ def _compilation_pays(objective: Objective, data: ResidentData, plan: UpdatePlan
     return work <= _LARGE_UPDATE or plan.batch_size != max(data.dataset.lengths)
 
 
-def _runs_on_floats(objective: Objective, plan: UpdatePlan) -> bool:
+def _can_run_on_floats(objective: Objective, plan: UpdatePlan) -> bool:
     """Return whether single samples can be evaluated on Python floats."""
     if plan.batch_size != 1 or objective.dtype != "float64":
         return False

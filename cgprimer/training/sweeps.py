@@ -61,7 +61,7 @@ class Sweep:
     @property
     def best(self) -> TrainingRun:
         """The run with the lowest final loss, on the validation samples if there are any."""
-        return min(self.runs, key=_final_loss)
+        return min(self.runs, key=_get_final_loss)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one dictionary per run: its varied settings, then its results.
@@ -78,7 +78,7 @@ class Sweep:
             row |= {"loss": run.loss, "least": min(losses, default=math.nan)}
             row |= {"validation": others[-1]} if others else {}
             rows.append(
-                row | {"steps": steps_until(run, self.threshold), "seconds": run.seconds,
+                row | {"steps": count_steps_until(run, self.threshold), "seconds": run.seconds,
                        "stopped": run.stopped}
             )  # fmt: skip
         return rows
@@ -120,7 +120,7 @@ class Sweep:
         return self.table("csv") + "\n"
 
     def __repr__(self) -> str:
-        losses = f"final losses {format_number(min(map(_final_loss, self.runs)), 6)} and more"
+        losses = f"final losses {format_number(min(map(_get_final_loss, self.runs)), 6)} and more"
         return f"<Sweep of {len(self.runs)} runs over {', '.join(self.varied[0])}: {losses}>"
 
 
@@ -174,7 +174,7 @@ def sweep(
     if threshold is not None:
         threshold = check_real_number("the threshold", threshold, above=0)
     if SAMPLES in vary:
-        dataset, given["validation"] = _with_test_samples(graph, dataset, given)
+        dataset, given["validation"] = _split_off_validation(graph, dataset, given)
     if GRAPH in vary:
         data = load_samples(graph, dataset, given.get("loss", DEFAULT))
         dataset = require_in_memory(data, "several graphs require a dataset in memory")
@@ -193,7 +193,7 @@ def sweep(
     return Sweep(varied, tuple(runs.values()), threshold, len(grid) - len(runs))
 
 
-def _with_test_samples(
+def _split_off_validation(
     graph: ExpressionGraph, data: Any, common: Mapping[str, Any]
 ) -> tuple[Dataset, Any]:
     """Split the data into training samples and validation samples that all runs share."""
@@ -278,11 +278,11 @@ def run_in_parallel(
     return dict(sorted(results.items()))
 
 
-def steps_until(run: TrainingRun, threshold: float) -> int | None:
+def count_steps_until(run: TrainingRun, threshold: float) -> int | None:
     """Return the number of steps until an epoch's mean loss is below a threshold, or None.
 
     >>> run = TrainingRun({}, {}, {}, {"steps_per_epoch": 10}, epoch_losses=[2.0, 0.5], steps=20)
-    >>> steps_until(run, 1.0), steps_until(run, 0.1)
+    >>> count_steps_until(run, 1.0), count_steps_until(run, 0.1)
     (20, None)
     """
     per_epoch = int(run.settings.get("steps_per_epoch") or 0)
@@ -292,7 +292,7 @@ def steps_until(run: TrainingRun, threshold: float) -> int | None:
     return None
 
 
-def _final_loss(run: TrainingRun) -> float:
+def _get_final_loss(run: TrainingRun) -> float:
     """Return the final validation or training loss; infinite for a run that diverged."""
     loss = run.validation_losses[-1] if run.validation_losses else run.loss
     return loss if math.isfinite(loss) and run.stopped != "diverged" else math.inf

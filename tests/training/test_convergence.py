@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import cgprimer
-from cgprimer.training.convergence import has_converged, possible_decrease
+from cgprimer.training.convergence import estimate_decrease, has_converged
 from cgprimer.training.settings import compute_default_epochs
 from tests.cli.cli_tools import good, read_json
 from tests.training.training_graphs import TRUTH, lecture
@@ -40,7 +40,7 @@ def test_noise_is_not_taken_for_a_loss_that_can_fall(schedule: str) -> None:
     """At a least-squares solution the residuals are orthogonal to the Jacobian's columns."""
     data = cgprimer.make_dataset(LINE, samples=2000, noise=0.5)
     run = cgprimer.train(LINE, data, epochs=20, schedule=schedule)
-    assert possible_decrease(run, LINE, data) < 0.01
+    assert estimate_decrease(run, LINE, data) < 0.01
 
 
 def test_the_history_decides_for_other_losses() -> None:

@@ -31,7 +31,9 @@ from cgprimer.errors import CgprimerError, TrainingError, UsageError, pluralize
 from cgprimer.training.worker_options import LOCAL_CLUSTER
 
 Create = Callable[[], Any]  # creates the object of a worker in its process
-RecordLoss = Callable[[int, float], None]  # of a worker, and the start of the task that was lost
+RecordLostProcess = Callable[
+    [int, float], None
+]  # of a worker, and the start of the task that was lost
 _TIMEOUT = 10.0  # seconds to wait for a scheduler or a process
 _PATIENCE = 30.0  # seconds without any process after which a run ends
 _SEARCH_SECONDS = 1.0  # between two requests for the processes of the cluster
@@ -93,7 +95,7 @@ def _describe_failure(error: Exception) -> Failure:
     return Failure(f"{type(error).__name__}: {error}", "", False)
 
 
-def _installed_version() -> str | None:
+def _find_installed_version() -> str | None:
     """Return the version of cgprimer in a worker process; None if it is not installed."""
     try:
         from cgprimer import __version__ as version
@@ -103,7 +105,7 @@ def _installed_version() -> str | None:
 
 
 # Dask pickles functions of __main__ by their code: a worker may not have this module.
-_installed_version.__module__ = "__main__"
+_find_installed_version.__module__ = "__main__"
 
 
 # --- in the process of the run -------------------------------------------------------------------
@@ -177,7 +179,7 @@ class Cluster:
             logger.setLevel(level)
 
     async def call(
-        self, worker: int, record_loss: RecordLoss, method: str, *arguments: Any
+        self, worker: int, record_lost_process: RecordLostProcess, method: str, *arguments: Any
     ) -> tuple[Any, float]:
         """Return the result of a method of a worker's object, and the seconds it took there.
 
@@ -185,7 +187,7 @@ class Cluster:
 
         Args:
             worker: the index of the worker.
-            record_loss: called whenever the process of the worker has failed.
+            record_lost_process: called whenever the process of the worker has failed.
             method: the name of the method.
             arguments: the arguments of the method.
 
@@ -200,7 +202,7 @@ class Cluster:
                 result, seconds = await self._shards[worker].call(method, *arguments)
             except Exception:  # of any kind: the process has failed
                 self._shards[worker] = None
-                record_loss(worker, begin)
+                record_lost_process(worker, begin)
                 continue
             return self._unwrap_result(worker, result), seconds
         raise TrainingError(
@@ -236,7 +238,7 @@ class Cluster:
         except OSError:
             what = f"no scheduler answered at {self.address} within {_TIMEOUT:g} s"
             raise UsageError(what, hint="start a scheduler: dask scheduler") from None
-        versions = await self._client.run(_installed_version, on_error="ignore")
+        versions = await self._client.run(_find_installed_version, on_error="ignore")
         self._check_processes(versions)
         self._client.direct_to_workers = await self._can_connect(versions)
         await asyncio.gather(*map(self._start_worker, range(self.size)))

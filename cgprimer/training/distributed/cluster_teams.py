@@ -103,7 +103,7 @@ class ClusterTeam(_ClockedTeam):
 
     def start_task(self, worker: int) -> None:
         """Send the parameters and the next task to a worker."""
-        task = self._next_task(worker)
+        task = self._take_next_task(worker)
         if task is not None:
             sent = _SentTask(task, self._values, self._version, self.now)
             self._running[worker] = sent
@@ -135,7 +135,7 @@ class ClusterTeam(_ClockedTeam):
             self.trace.add_span(worker, "dropped", sent.time, self.now, sent.version)
         self._running.clear()
 
-    def _next_task(self, worker: int) -> Task | None:
+    def _take_next_task(self, worker: int) -> Task | None:
         """Return the next task for a worker, preferably from its own part of the data."""
         most = _TASKS_AHEAD * len(self.workers) if self.splits_data else 1
         while True:
@@ -155,7 +155,7 @@ class ClusterTeam(_ClockedTeam):
             if self._running.get(worker) is not sent:
                 return  # the task was dropped before it started
 
-            def record_loss(worker: int, begin: float) -> None:
+            def record_lost_process(worker: int, begin: float) -> None:
                 """Record in the trace that the process of a worker was lost."""
                 begin -= self._start_time
                 self.trace.add_span(worker, "lost", begin, self.now, sent.version)
@@ -163,7 +163,7 @@ class ClusterTeam(_ClockedTeam):
             result: Any
             try:
                 result = await self.cluster.call(
-                    worker, record_loss, "__call__", sent.values, sent.task
+                    worker, record_lost_process, "__call__", sent.values, sent.task
                 )
             except Exception as error:
                 result = error
@@ -223,13 +223,15 @@ class ClusterPipeline(_ClockedTeam):
         async def run_stage(kind: str, method: str, stage: int, index: int, *more: Any) -> Any:
             """Run a stage forward or backward on a micro-batch."""
 
-            def record_loss(worker: int, begin: float) -> None:
+            def record_lost_process(worker: int, begin: float) -> None:
                 """Record in the trace that the process of a worker was lost."""
                 self.trace.add_span(worker, "lost", begin - self._start_time, self.now, index + 1)
 
             inputs = {name: outputs[index][name] for name in self.stages[stage].inputs}
             arguments = stage, values, micro_batches[index], inputs, *more
-            result, seconds = await self.cluster.call(stage, record_loss, method, *arguments)
+            result, seconds = await self.cluster.call(
+                stage, record_lost_process, method, *arguments
+            )
             self.trace.add_span(stage, kind, self.now - seconds, self.now, index + 1)
             return result
 

@@ -184,15 +184,15 @@ def _split_parts(description: str) -> Iterator[tuple[str, list[str], str]]:
         position = match.end()
 
 
-def _parse_number(what: str, text: str, *, positive: bool = False) -> float:
-    """Parse a number that must not be negative; ``what`` names it in error messages."""
+def _parse_number(quantity: str, text: str, *, positive: bool = False) -> float:
+    """Parse a number that must not be negative; ``quantity`` names it in error messages."""
     try:
         value: float | str = float(text)
     except ValueError:
         value = text
     if isinstance(value, float) and math.isfinite(value) and value < 0:
-        raise UsageError(f"{what} must not be negative, got {text}")
-    return check_real_number(what, value, **({"above": 0} if positive else {}))
+        raise UsageError(f"{quantity} must not be negative, got {text}")
+    return check_real_number(quantity, value, **({"above": 0} if positive else {}))
 
 
 def _parse_distribution_parameters(name: str, arguments: Sequence[str]) -> tuple[float, ...]:

@@ -91,25 +91,25 @@ def cut(tape: Tape, count: int, vertices: Collection[str], wrt: Collection[str])
     """
     (output,) = tape.outputs.values()
     needed, per_sample = reachable(tape, [output]), find_varying_values(tape)
-    inner = [i for i in range(len(tape.leaves), tape.size) if needed[i] and per_sample[i]]
-    if not inner or not per_sample[output]:
+    varying = [i for i in range(len(tape.leaves), tape.size) if needed[i] and per_sample[i]]
+    if not varying or not per_sample[output]:
         raise UsageError("cannot divide the graph: its loss does not depend on the samples")
-    stage_of = _assign_stages(tape, count, inner, vertices)
-    cuts = _find_cuts(tape, inner, stage_of)
-    total = sum(_estimate_cost(tape, i) for i in inner)
+    stage_of = _assign_stages(tape, count, varying, vertices)
+    cuts = _find_cuts(tape, varying, stage_of)
+    total = sum(_estimate_cost(tape, i) for i in varying)
     stages = []
     for stage in range(count):
         part, inputs = _extract_stage(tape, stage, stage_of, per_sample, cuts, output)
         outputs = {cuts[i]: tape.shapes[i] for i in cuts if stage_of[i] == stage}
         names = [*inputs, *(name for name in part.of_kind("scalar") if name in wrt)]
         back = _differentiate_stage(part, outputs, names)
-        work = sum(_estimate_cost(tape, i) for i in inner if stage_of[i] == stage)
+        work = sum(_estimate_cost(tape, i) for i in varying if stage_of[i] == stage)
         stages.append(Stage(part, inputs, outputs, back, work / total))
     return stages
 
 
 def _assign_stages(
-    tape: Tape, count: int, inner: Sequence[int], vertices: Collection[str]
+    tape: Tape, count: int, varying: Sequence[int], vertices: Collection[str]
 ) -> dict[int, int]:
     """Assign values of a tape to stages; return the stage of each value, keyed by index.
 
@@ -117,8 +117,8 @@ def _assign_stages(
         UsageError: the tape has fewer layers than stages.
     """
     layers = _number_layers(tape, vertices)
-    work = [0.0] * (max(layers[i] for i in inner) + 1)
-    for i in inner:
+    work = [0.0] * (max(layers[i] for i in varying) + 1)
+    for i in varying:
         work[layers[i]] += _estimate_cost(tape, i)
     first = next(k for k, cost in enumerate(work) if cost)
     if len(work) - first < count:
@@ -126,18 +126,18 @@ def _assign_stages(
         raise UsageError(what, hint="choose fewer parts, such as layers:2")
     sizes = _balance_layers(work[first:], count)
     stage_of_layer = [0] * first + [k for k, size in enumerate(sizes) for _ in range(size)]
-    return {i: stage_of_layer[layers[i]] for i in inner}
+    return {i: stage_of_layer[layers[i]] for i in varying}
 
 
-def _find_cuts(tape: Tape, inner: Iterable[int], stage_of: dict[int, int]) -> dict[int, str]:
+def _find_cuts(tape: Tape, varying: Iterable[int], stage_of: dict[int, int]) -> dict[int, str]:
     """Return the names of the values that a later stage uses, keyed by index."""
     last_stage: dict[int, int] = {}
-    for i in inner:
+    for i in varying:
         for operand in tape.instructions[i - len(tape.leaves)].operands:
             last_stage[operand] = max(last_stage.get(operand, 0), stage_of[i])
     return {
         i: cut_name(tape.labels.get(i, f"v{i}"))
-        for i in inner
+        for i in varying
         if last_stage.get(i, -1) > stage_of[i]
     }
 

@@ -163,7 +163,7 @@ class SimulatedPipeline:
                 gradient = gradient + part
                 add_adjoints(adjoints[index], contributions)
                 schedule.add_work("backward", k, index, stages[k].inputs)
-        self.now = schedule.end_time()
+        self.now = schedule.compute_end_time()
         loss = sum(map(self.runner.sum_losses, outputs))
         return Arrival(0, task, self._version, loss, gradient, self.now)
 
@@ -184,25 +184,27 @@ class _StageSchedule:
         self._stage_free = [pipeline.now] * len(pipeline.runner.parts)
         self._input_arrival = [pipeline.now] * len(micro_batches)
 
-    def add_work(self, kind: str, stage: int, index: int, sent: Mapping[str, Shape]) -> None:
+    def add_work(
+        self, kind: str, stage: int, micro_batch: int, sent_shapes: Mapping[str, Shape]
+    ) -> None:
         """Schedule the forward or backward pass of a stage for one micro-batch.
 
         Args:
             kind: ``forward`` or ``backward``.
             stage: the index of the stage.
-            index: the index of the micro-batch.
-            sent: the shapes of the values that are sent to the next stage.
+            micro_batch: the index of the micro-batch.
+            sent_shapes: the shapes of the values that are sent to the next stage.
         """
-        samples = self.micro_batches[index].samples
+        samples = self.micro_batches[micro_batch].samples
         work = self.pipeline.runner.parts[stage].work
         fraction = samples / self.task.samples * work * _WORK_FRACTIONS[kind]
-        begin = max(self._stage_free[stage], self._input_arrival[index])
+        begin = max(self._stage_free[stage], self._input_arrival[micro_batch])
         end = self._stage_free[stage] = begin + self._batch_seconds[stage] * fraction
-        self.pipeline.trace.add_span(stage, kind, begin, end, index + 1)
-        numbers = samples * sum(prod(shape) for shape in sent.values())
-        self._input_arrival[index] = end + numbers * self.pipeline.transfer_seconds
+        self.pipeline.trace.add_span(stage, kind, begin, end, micro_batch + 1)
+        numbers = samples * sum(prod(shape) for shape in sent_shapes.values())
+        self._input_arrival[micro_batch] = end + numbers * self.pipeline.transfer_seconds
 
-    def end_time(self) -> float:
+    def compute_end_time(self) -> float:
         """Return the time at which the last stage has finished."""
         return max(self._stage_free)
 

@@ -108,7 +108,7 @@ class WorkerEpochs(EpochStrategy):
             self.cluster.close()
 
     def train_epoch(
-        self, epoch: int, progress: Progress, halts: Sequence[int] = ()
+        self, epoch: int, progress: Progress, recorded_steps: Sequence[int] = ()
     ) -> Iterator[Progress]:
         """Train an epoch, at whose end workers may still be computing gradients."""
         updates, values, state, *_ = progress
@@ -172,7 +172,7 @@ class WorkerEpochs(EpochStrategy):
         options, record, settings = self.options, self._earlier_record, self.settings
         workers = self.team_plan.workers
         pending = record.get("pending", [])
-        tasks = self._list_tasks(updates * self.plan.gradients_per_update, pending)
+        tasks = self._generate_tasks(updates * self.plan.gradients_per_update, pending)
         if self.cluster is not None:
             from cgprimer.training.distributed.cluster_teams import ClusterPipeline, ClusterTeam
 
@@ -224,7 +224,7 @@ class WorkerEpochs(EpochStrategy):
             return create_pipeline(tasks, 0, record)
         return SimulatedReplicas(replicas, tasks, create_pipeline, count, earlier_record=record)
 
-    def _list_tasks(self, first: int, pending: Sequence[int]) -> Iterator[Task]:
+    def _generate_tasks(self, first: int, pending: Sequence[int]) -> Iterator[Task]:
         """Yield the interrupted tasks of a resumed run, then all remaining tasks of the run."""
         tasks_per_epoch = self.updates_per_epoch * self.plan.gradients_per_update
         last = self.settings.epochs * tasks_per_epoch
