@@ -66,7 +66,7 @@ def _check_graph(run: TrainingRun, graph: ExpressionGraph, path: Path) -> None:
     for statistics in (run.statistics, run.last_statistics):
         try:
             if statistics.keys() != running_statistics(graph, statistics).keys() and statistics:
-                raise UsageError(f"it has statistics of {join_names(statistics)}")
+                raise UsageError(f"it has batchnorm statistics of {join_names(statistics)}")
         except UsageError as error:
             raise DataError(f"{path} is a run of another graph: {error.message}") from None
 

@@ -145,7 +145,7 @@ class Constraints:
                 hint = f"pass another start value: --start {name}=... (start={{{name!r}: ...}})"
                 value = format_array(values[name])
                 raise UsageError(
-                    f"start value {value} of {name} is outside its bounds or norm", hint=hint
+                    f"start value {value} of {name} violates its bounds or max_norm", hint=hint
                 )
         return values
 

@@ -44,7 +44,8 @@ class CoordinateChoice:
         free = objective.places if objective.places is not None else range(len(objective.vectors))
         if self.count != len(free):
             raise UsageError(
-                "coordinates cannot be combined with carry: it needs one pass per parameter"
+                "the optimizer 'coordinates' requires one pass per parameter"
+                " and cannot be used with carry"
             )
         self.block, self.seed = min(block, self.count), seed
         self.places = np.asarray(free)
@@ -97,6 +98,7 @@ def check_coordinate_count(count: int) -> None:
     """Raise UsageError if a parameter vector has too many elements for coordinate descent."""
     if count > _MAX_ELEMENTS:
         raise UsageError(
-            f"coordinates supports at most {_MAX_ELEMENTS:,} elements, got {count:,}",
+            f"the optimizer 'coordinates' supports at most {_MAX_ELEMENTS:,} elements,"
+            f" got {count:,}",
             hint="use sgd, which computes all derivatives in a single backward pass",
         )

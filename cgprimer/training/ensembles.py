@@ -282,7 +282,9 @@ def ensemble(
     varied = list(iterate_combinations(vary, _VARIED)) if vary else [{}]
     if len(varied) > members:
         hint = f"use at least members={len(varied)} (--members {len(varied)})"
-        raise UsageError(f"{members} members cannot cover {len(varied)} combinations", hint=hint)
+        raise UsageError(
+            f"cannot assign {len(varied)} combinations to {members} members", hint=hint
+        )
     common = {name: value for name, value in settings.items() if name in SETTING_NAMES}
     dataset, checked = load_training_data(graph, dataset, create_settings(common)[0])
     dataset = require_in_memory(dataset, "bootstrap samples require a dataset in memory")
@@ -337,7 +339,10 @@ def _check_outputs(graph: ExpressionGraph, other: ExpressionGraph) -> None:
     sizes = [sum(map(prod, find_output_shapes(g).values())) for g in (graph, other)]
     if sizes[0] != sizes[1]:
         first = f"{graph.source.name} has {pluralize(sizes[0], 'output value')} per sample"
-        raise UsageError(f"cannot average: {first}, {other.source.name} has {sizes[1]}")
+        raise UsageError(
+            f"cannot average outputs of different sizes: {first},"
+            f" {other.source.name} has {sizes[1]}"
+        )
 
 
 def find_majority(classes: Array, counted: Array | None = None, n: int | None = None) -> Array:

@@ -183,7 +183,7 @@ class Estimator:
         """Return the accuracy of a classifier, or the R^2 of a regressor."""
         predictions, wanted = self.predict(X), np.asarray(y)
         if wanted.shape[:1] != predictions.shape[:1]:
-            raise DataError(f"y must have {len(predictions)} rows, as X, got shape {wanted.shape}")
+            raise DataError(f"y must have {len(predictions)} rows like X, got shape {wanted.shape}")
         if self.classify:
             return float(np.mean(predictions == wanted))
         graph = self.run_.known_graph

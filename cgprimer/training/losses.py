@@ -103,7 +103,7 @@ def _record_loss(name: str, function: LossFunction) -> str:
         values = [float(function(*numbers)) for numbers in _TRIALS]
     except Exception as error:
         message = f"the loss {name!r} fails on two numbers: {type(error).__name__}: {error}"
-        hint = "a loss function must return a number for the numbers out and target"
+        hint = "define the loss so that it returns a number for two numbers, out and target"
         raise UsageError(message, hint=hint) from error
     builder = Builder(simplify=False)
     operands = [RecordedValue(builder, builder.column(n)) for n in ("out", "target")]
@@ -364,7 +364,11 @@ def check_column_shape(role: str, name: str, source: Shape, wanted: Shape) -> No
         return
     available = set(elements(name, source))
     missing = next((e for e in elements(name, wanted) if e not in available), None)
-    hint = f"the column {missing} is missing" if missing else "the column has too many elements"
+    hint = (
+        f"add the column {missing}"
+        if missing
+        else "remove the elements that the graph does not have"
+    )
     if math.prod(source) == math.prod(wanted):  # as (samples, 1) for a scalar
         hint = f"change the shape with .reshape({', '.join(map(str, (-1, *wanted)))})"
     message = f"the {role} {name!r} must be {format_shape(wanted)}, as in the graph"

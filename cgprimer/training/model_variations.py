@@ -40,7 +40,7 @@ def iterate_combinations(
     """
     check_type("vary", vary, Mapping, "a mapping of settings to lists of values")
     if not vary:
-        hint = 'vary={"learning_rate": [0.1, 0.01]} (--learning-rate 0.1,0.01)'
+        hint = 'pass vary={"learning_rate": [0.1, 0.01]} (--learning-rate 0.1,0.01)'
         raise UsageError("vary must not be empty", hint=hint)
     lists: dict[str, list[Any]] = {}
     for name, choices in vary.items():
@@ -62,8 +62,10 @@ def _list_graph_names(graphs: Any) -> list[str]:
     values = list(graphs.values()) if isinstance(graphs, Mapping) else [graphs]
     wrong = next((one for one in values if not isinstance(one, ExpressionGraph)), None)
     if wrong is not None or not isinstance(graphs, Mapping):
-        hint = 'vary={"graph": {"small": graph, "large": another}}'
-        raise UsageError(f"graphs must be a dict of named graphs, got {graphs!r:.80}", hint=hint)
+        hint = 'pass vary={"graph": {"small": graph, "large": another}}'
+        raise UsageError(
+            f"`graph` in vary must be a dict from names to graphs, got {graphs!r:.80}", hint=hint
+        )
     return list(map(str, graphs))
 
 
@@ -109,7 +111,7 @@ def match_columns_to_graph(graph: ExpressionGraph, data: Dataset) -> Dataset:
         sizes.append(sum(math.prod(graph.shapes.get(name, ())) for name in graph.inputs))
         raise DataError(
             f"{graph.source.name} has {sizes[1]} input values per sample, the data have {sizes[0]}",
-            hint=f"the data's inputs are {', '.join(data.inputs)}",
+            hint=f"choose a graph whose inputs match those of the data: {', '.join(data.inputs)}",
         )
     return replace(data, inputs=inputs, targets=data.targets if targets is None else targets)
 

@@ -55,7 +55,7 @@ _METHODS = ("reverse", "forward", "symbolic", "path-sum", "finite-difference")
 def check_learnable(graph: ExpressionGraph) -> None:
     """Raise UsageError if a graph cannot be trained: it has no parameters or no outputs."""
     if not graph.parameters:
-        hint = "names that do not begin with x and have no definition are parameters"
+        hint = "add a parameter: a name without a definition that does not begin with x"
         raise UsageError("the graph has no parameters to train", hint=hint)
     if not graph.outputs:
         raise UsageError("the graph has no output to compare with the data")
@@ -166,7 +166,9 @@ class Objective:
             UsageError: the graph has layers.
         """
         if self.graph.layered:
-            raise UsageError(f"layers require a loss that can be recorded; {self.loss!r} cannot")
+            raise UsageError(
+                f"dropout and batchnorm require a loss that can be recorded, got {self.loss!r}"
+            )
         self.counts = partial(compute_loss_derivatives, function, self.whole, self.terms.columns)
         warn_user(f"the loss {self.loss!r} cannot be recorded; Python runs it sample by sample")
 

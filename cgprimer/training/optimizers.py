@@ -130,7 +130,7 @@ def _reject_single_update(
     parameters: Array, gradient: Array, state: State, rate: float, memory: float = 10
 ) -> tuple[Array, State]:
     """Raise UsageError, because SciPy computes all updates of L-BFGS in one call."""
-    raise UsageError("l-bfgs has no single update: SciPy runs the whole minimization")
+    raise UsageError("cannot run a single update of l-bfgs: SciPy runs the whole minimization")
 
 
 def _create_optimizer(name: str) -> Optimizer:

@@ -236,7 +236,7 @@ def run_as_dict(run: TrainingRun, graph: ExpressionGraph | None = None) -> dict[
     """Return a run as a dict for JSON; ``docs/getting-started.md`` explains the keys."""
     check_type("run", run, TrainingRun, "a TrainingRun")
     if (graph := graph or run.graph) is None:
-        raise UsageError("the run has no graph", hint="pass it: save_run(run, path, graph)")
+        raise UsageError("the run has no graph", hint="pass the graph: save_run(run, path, graph)")
     check_graph(graph)
     fields = asdict(replace(run, graph=None))
     del fields["graph"]

@@ -205,5 +205,5 @@ def _check_rates(
         raise UsageError(
             f"schedule {schedule!r} has learning rate {value:g} at update {step + 1:,}"
             f" (t = {step // per_epoch})",
-            hint="learning rates must be positive or 0",
+            hint="choose a schedule whose learning rates are finite and never negative",
         )

@@ -131,7 +131,7 @@ def _check_values_by_name(name: str, value: Any) -> dict[str, Any] | None:
     if not isinstance(value, Mapping):
         raise UsageError(
             f"`{name}` must be a dictionary from names to values, got {value!r}",
-            hint=f"{name}={{'k': ...}}",
+            hint=f"pass {name}={{'k': ...}}",
         )
     return dict(value) or None
 

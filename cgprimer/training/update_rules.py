@@ -131,8 +131,8 @@ def run_trial_updates(rule: Optimizer) -> tuple[tuple[Array, ...], tuple[Array, 
         message = f"the optimizer {rule.name!r} fails on an array of three parameters"
         raise UsageError(
             f"{message}: {type(error).__name__}: {error}",
-            hint="update(parameters, gradient, state, rate) must return (parameters, state), and"
-            " start(parameters) the initial state",
+            hint="return (parameters, state) from update(parameters, gradient, state, rate), and"
+            " the initial state from start(parameters)",
         ) from error
     return points[1], points[2]
 

@@ -105,4 +105,4 @@ def check_cluster_address(address: Any) -> str:
     if isinstance(address, str) and _CLUSTER_ADDRESS.fullmatch(address):
         return address
     hint = "use 'local', or the address that the scheduler of dask prints: tcp://10.0.0.7:8786"
-    raise UsageError(f"cluster must be an address, got {address!r}", hint=hint)
+    raise UsageError(f"cluster must be 'local' or an address, got {address!r}", hint=hint)

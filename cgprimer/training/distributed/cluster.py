@@ -128,7 +128,7 @@ class Cluster:
         try:
             import distributed
         except ImportError:
-            hint = "pip install 'cgprimer[cluster]'"
+            hint = "run pip install 'cgprimer[cluster]'"
             raise UsageError("a cluster requires the package `distributed`", hint=hint) from None
         self.address, self.create, self.key = address, create, uuid.uuid4().hex
         self._dask: Any = distributed
@@ -206,8 +206,7 @@ class Cluster:
                 continue
             return self._unwrap_result(worker, result), seconds
         raise TrainingError(
-            f"{pluralize(_MAX_ATTEMPTS, 'process', 'processes')} failed one after the other at the"
-            " same task",
+            f"{pluralize(_MAX_ATTEMPTS, 'process', 'processes')} failed in a row on the same task",
             hint="check the memory of the workers and their dask logs",
         )
 

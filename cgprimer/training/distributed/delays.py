@@ -176,7 +176,7 @@ def _split_parts(description: str) -> Iterator[tuple[str, list[str], str]]:
         if match is None:
             what = f"cannot parse the delays {description[position:] or description!r}"
             raise UsageError(
-                what, hint="write them as exponential, exponential(2),slow(5) or 1,1,5"
+                what, hint="write the delays as exponential, exponential(2),slow(5) or 1,1,5"
             )
         name, arguments, number = match.groups()
         values = [value.strip() for value in arguments.split(",")] if arguments else []
@@ -225,7 +225,8 @@ def _check_argument_count(
     """
     if not minimum <= len(arguments) <= maximum:
         expected = f"{minimum}" if minimum == maximum else f"{minimum} to {maximum}"
-        raise UsageError(f"{name} takes {expected} numbers, got {len(arguments)}", hint=_FORMS)
+        noun = "argument" if expected == "1" else "arguments"
+        raise UsageError(f"{name} requires {expected} {noun}, got {len(arguments)}", hint=_FORMS)
     return arguments
 
 

@@ -224,7 +224,7 @@ def plan_protocol(
         count = 2 if groups is None else groups
         if count < 1 or workers % count:
             what = f"workers must be a multiple of groups, got {workers} workers and {count} groups"
-            raise UsageError(what, hint="choose other --groups or --workers")
+            raise UsageError(what, hint="choose --groups so that it divides --workers")
         return TeamPlan(
             lambda team: gather_in_groups(team, count), workers, workers // count, count == 1
         )

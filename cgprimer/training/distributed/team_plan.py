@@ -40,7 +40,7 @@ def plan_team(options: WorkerOptions, settings: Settings, block_lengths: Sequenc
     rule = configure_optimizer(settings)
     if rule.kind != "rule":
         raise UsageError(
-            f"{rule.name} cannot be divided between several workers",
+            f"the optimizer {rule.name!r} does not support several workers",
             hint="choose an optimizer that uses gradients, such as sgd, momentum or adam",
         )
     if workers > samples:
@@ -111,7 +111,7 @@ def _check_cluster_settings(options: WorkerOptions, settings: Settings) -> None:
     """
     if options.delays != WorkerOptions().delays:
         hint = "leave out --delays, or use --simulate instead of --cluster"
-        raise UsageError("delays are only for simulated workers, not for a cluster", hint=hint)
+        raise UsageError("delays require simulated workers, not workers on a cluster", hint=hint)
     for name in ("loss", "method", "engine"):
         value = getattr(settings, name)
         if not isinstance(value, str) or (name == "loss" and find_loss_function(value)):
