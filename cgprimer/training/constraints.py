@@ -34,7 +34,7 @@ _INFINITE = (-math.inf, math.inf, "-inf", "inf", "-Infinity", "Infinity")
 
 
 def shrink_towards_zero(values: Array, threshold: Array) -> Array:
-    """Move each value towards 0, but not past 0: the proximal operator of an l1 penalty.
+    """Move each value towards 0 by a threshold, not past 0: the proximal operator of l1.
 
     Source: Parikh and Boyd 2014, "Proximal algorithms", section 6.5.2 (soft thresholding).
 
@@ -250,8 +250,10 @@ def constraints(
             least = float(np.linalg.norm(np.clip(0.0, low[indices], high[indices]), norm))
             if least > radius:
                 names_of_group = vectors.elements[indices[0]] + ", ..." * (len(indices) > 1)
-                message = f"max_norm of {names_of_group} must be at least {least:g}"
-                raise UsageError(f"{message} because of the bounds, got {radius:g}")
+                raise UsageError(
+                    f"max_norm of {names_of_group} must be at least {least:g} because of the"
+                    f" bounds, got {radius:g}"
+                )
     if norm == math.inf and norms:  # the maximum norm bounds each element separately
         for indices, radius in norms:
             columns.setdefault("low", np.full(count, -np.inf))

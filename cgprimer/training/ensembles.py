@@ -39,7 +39,7 @@ _VARIED = (*(name for name in SETTING_NAMES if name not in ("seed", "loss")), GR
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Error statistics of an ensemble: those of its members and of their average.
+    """Statistics of the prediction errors of an ensemble's members and of their average.
 
     An error is a prediction minus its target. For K members the mean squared error of the average
     is exactly ``v/K + c(K-1)/K``, where v and c are means over the samples.

@@ -46,7 +46,7 @@ class Progress(NamedTuple):
 
 
 class EpochStrategy(ABC):
-    """Base class of the ways to train an epoch, such as compiled or distributed updates.
+    """Base class of strategies that train an epoch, such as compiled or distributed updates.
 
     Args:
         objective: the loss and its gradient.
@@ -99,10 +99,10 @@ class EpochStrategy(ABC):
         """Continue the records of a resumed run, such as those of its workers."""
 
     def open(self) -> None:  # noqa: B027, optional
-        """Acquire resources before the first update."""
+        """Acquire resources, such as a cluster, before the first update."""
 
     def close(self) -> None:  # noqa: B027, optional
-        """Release all resources."""
+        """Release the resources that :meth:`open` acquired."""
 
     def worker_record(self, updates: int) -> dict[str, Any]:
         """Return the record of the workers up to an update; empty without workers."""
@@ -110,7 +110,7 @@ class EpochStrategy(ABC):
 
     @cached_property
     def optimizer_state_size(self) -> int:
-        """The number of entries of the state, from the first on, that belong to the optimizer."""
+        """The number of leading entries of the state that belong to the optimizer."""
         return len(self.plan.rule.start(np.zeros(len(self.objective.vectors))))
 
     def initial_state(self, values: Array, optimizer_state: State) -> State:
@@ -219,7 +219,7 @@ class BlockStrategy(EpochStrategy):
         return float(np.add.accumulate(np.concatenate(([total], losses, [last])))[-1])
 
     def sample_masks(self, update: int, count: int) -> dict[str, Array]:
-        """Return the dropout masks of an update, or expected masks for more than a batch."""
+        """Return the dropout masks of an update, or expected masks if ``count`` exceeds a batch."""
         epoch, index = divmod(update, self.updates_per_epoch)
         if count > self.batch_size:
             return self.objective.layers.split_masks(self.masks.compute_expected_masks(count))

@@ -203,6 +203,8 @@ def _split_columns(
         raise DataError(f"{argument} must be a numeric table: {error}") from None
     if rows.shape[1] != len(element_names):
         names_expected = join_names(element_names) or "none"
-        message = f"{argument} must have {len(element_names)} columns ({names_expected})"
-        raise DataError(f"{message}, got {rows.shape[1]}")
+        raise DataError(
+            f"{argument} must have {len(element_names)} columns ({names_expected}),"
+            f" got {rows.shape[1]}"
+        )
     return dict(zip(element_names, rows.T, strict=True))

@@ -77,7 +77,7 @@ def create_vector_runner(
     compute_sums = execute.compute_sums
 
     def run_on_vectors(columns: Mapping[str, Array], values: Array, samples: int) -> Point:
-        """Compute the loss and its gradient by an engine call that returns all sums as a vector."""
+        """Compute the loss and its gradient by one engine call that accepts and returns vectors."""
         loss_and_gradient = compute_sums(columns, values[order], samples)[wanted]
         return float(loss_and_gradient[0]), loss_and_gradient[1:]
 

@@ -38,7 +38,7 @@ _ILL_CONDITIONED = 1e3  # condition number above which some combinations are har
 
 @dataclass(frozen=True, slots=True)
 class Identifiability:
-    """The combinations of parameters that the data determine, and those that they do not.
+    """The result of an identifiability analysis: determined and undetermined parameters.
 
     Combinations map names to coefficients. The null direction of a product ``a*b`` depends on the
     point; the determined combination is then not linear and is not listed.
@@ -103,7 +103,7 @@ class Identifiability:
 
 
 def _describe_null_direction(direction: Mapping[str, float], outputs: str, everywhere: bool) -> str:
-    """Explain in a sentence what a null direction means for its parameters."""
+    """Explain in a sentence what a null direction of the Jacobian means for its parameters."""
     *others, last = direction
     where = "" if everywhere else " near these values"
     if not others:
@@ -190,14 +190,14 @@ def identifiability(
 
 
 def format_combination(combination: Mapping[str, float]) -> str:
-    """Format a linear combination: ``ab + 2*bc - cd``.
+    """Format a linear combination of parameters, such as ``ab + 2*bc - cd``.
 
     >>> format_combination({"ab": 1.0, "bc": 2.0, "cd": -1.0})
     'ab + 2*bc - cd'
     """
 
     def format_term(name: str, coefficient: float) -> str:
-        """Format one term with its sign."""
+        """Format one term of a linear combination, including its sign."""
         size = abs(coefficient)
         factor = "" if abs(size - 1) < 1e-9 else f"{format_number(size, 3)}*"
         return f"{'-' if coefficient < 0 else '+'} {factor}{name}"
@@ -207,7 +207,7 @@ def format_combination(combination: Mapping[str, float]) -> str:
 
 
 def _is_null_direction(matrix: Array, direction: Array) -> bool:
-    """Return whether the Jacobian maps a direction to zero, apart from rounding."""
+    """Return whether the Jacobian maps a direction to zero, up to rounding errors."""
     change = np.abs(matrix @ direction).max()
     return bool(change <= 1e-7 * (np.abs(matrix) @ np.abs(direction)).max())
 

@@ -59,7 +59,7 @@ class LbfgsIterations:
         )
         if other:
             hint = "use another optimizer, or only l2, bounds and freeze"
-            raise UsageError(f"l-bfgs does not support {other[0]}", hint=hint)
+            raise UsageError(f"the optimizer 'l-bfgs' does not support {other[0]}", hint=hint)
         free = np.asarray(columns.get("free", np.ones(len(values))) != 0)
         low, high = (columns.get(k, np.full(len(values), s * np.inf)) for k, s in
                      (("low", -1), ("high", 1)))  # fmt: skip

@@ -28,7 +28,7 @@ class LbfgsEpochs(EpochStrategy):
         super().__init__(objective, data, plan)
         if objective.layers:
             raise UsageError(
-                f"{plan.rule.name} cannot train graphs with dropout or batchnorm",
+                f"the optimizer {plan.rule.name!r} cannot train graphs with dropout or batchnorm",
                 hint="use another optimizer (--optimizer)",
             )
         self._first_epoch = 0

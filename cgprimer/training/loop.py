@@ -167,14 +167,14 @@ def train(
     samples = prepare_samples(graph, dataset, validation, settings, scales)
     plan = plan_training(settings, graph, samples.training.lengths)
     objective = _create_objective(graph, plan, samples, options)
-    recorded = _record_settings(plan, objective, samples, options)
+    recorded_settings = _record_settings(plan, objective, samples, options)
     if resume is None:
-        run = _create_run(plan, objective, samples, start, recorded)
+        run = _create_run(plan, objective, samples, start, recorded_settings)
     else:
         from cgprimer.training.resumption import resume_run
 
         initial_state = plan.rule.start(np.zeros(len(objective.vectors)))
-        run = resume_run(resume, recorded, graph, initial_state)
+        run = resume_run(resume, recorded_settings, graph, initial_state)
     truth = samples.training.truth
     run.truth = {name: truth[name] for name in truth if name in graph.parameters}
     data = ResidentData(objective, samples.training)
@@ -241,16 +241,16 @@ def _create_run(
     objective: Objective,
     samples: PreparedSamples,
     start: Mapping[str, Any] | None,
-    recorded: dict[str, Any],
+    recorded_settings: dict[str, Any],
 ) -> TrainingRun:
-    """Create a run with its start values."""
+    """Create a run with its start values and recorded settings."""
     graph, vectors = objective.graph, objective.vectors
     start_values = check_named_values(
         "start", start, "parameter", graph.parameters, shapes=graph.shapes, parts=True
     )
     random_start = vectors.sampled_start(plan.settings.seed)
     values = plan.constraints.choose_start(vectors, random_start, start_values, graph.values)
-    run = TrainingRun(values, {**values}, {}, recorded, scales=samples.scales, graph=graph)
+    run = TrainingRun(values, {**values}, {}, recorded_settings, scales=samples.scales, graph=graph)
     run.recorded_parameters = {name: [] for name in graph.parameters}
     return run
 
@@ -300,11 +300,11 @@ def _create_measures(
         measures[""] = ResidentData(objective, samples.validation).mean_loss
     if settings.metrics:
         data = samples.validation or samples.training
-        measures |= _create_metrics(objective, data, settings, samples.scales)
+        measures |= _create_metric_functions(objective, data, settings, samples.scales)
     return measures
 
 
-def _create_metrics(
+def _create_metric_functions(
     objective: Objective,
     data: Dataset | Blocks,
     settings: Settings,

@@ -124,7 +124,7 @@ def _record_loss(name: str, function: LossFunction) -> str:
 
 
 def _format_expression(recorded: Tape) -> str:
-    """Convert the output ``loss`` of a scalar tape to the text of an expression."""
+    """Convert the output ``loss`` of a scalar tape to an expression string."""
     trees: list[Expression] = [
         Number(leaf.value) if leaf.kind == "constant" else Name(leaf.name)
         for leaf in recorded.leaves
@@ -135,7 +135,7 @@ def _format_expression(recorded: Tape) -> str:
         sizes.append(1 + sum(sizes[o] for o in operands))
     index = recorded.outputs["loss"]
     if sizes[index] > _MAX_NODES:
-        raise TapeError("the expression of the loss would be too long")
+        raise TapeError(f"the expression of the loss has more than {_MAX_NODES:,} nodes")
     return unparse(trees[index])
 
 
@@ -212,7 +212,7 @@ def load_samples(
     loss: str | Sequence[str],
     columns: Mapping[str, str] | None = None,
 ) -> Dataset | Blocks:
-    """Load a dataset with the columns that a loss, or any of several losses, needs.
+    """Load a dataset with the columns that one or several losses need.
 
     For arguments and errors, see :func:`cgprimer.training.data.resolve_dataset`.
     """
@@ -358,18 +358,21 @@ def convert_sample_columns(
     return columns, shapes
 
 
-def check_column_shape(role: str, name: str, source: Shape, wanted: Shape) -> None:
+def check_column_shape(role: str, name: str, shape: Shape, expected: Shape) -> None:
     """Raise DataError if the shape of a column differs from the shape in the graph."""
-    if source == wanted:
+    if shape == expected:
         return
-    available = set(elements(name, source))
-    missing = next((e for e in elements(name, wanted) if e not in available), None)
+    available = set(elements(name, shape))
+    missing = next((e for e in elements(name, expected) if e not in available), None)
     hint = (
         f"add the column {missing}"
         if missing
         else "remove the elements that the graph does not have"
     )
-    if math.prod(source) == math.prod(wanted):  # as (samples, 1) for a scalar
-        hint = f"change the shape with .reshape({', '.join(map(str, (-1, *wanted)))})"
-    message = f"the {role} {name!r} must be {format_shape(wanted)}, as in the graph"
-    raise DataError(f"{message}, got {format_shape(source)}", hint=hint)
+    if math.prod(shape) == math.prod(expected):  # as (samples, 1) for a scalar
+        hint = f"change the shape with .reshape({', '.join(map(str, (-1, *expected)))})"
+    raise DataError(
+        f"the {role} {name!r} must be {format_shape(expected)}, as in the graph,"
+        f" got {format_shape(shape)}",
+        hint=hint,
+    )

@@ -41,7 +41,7 @@ class Confusion:
 
 
 def find_class_indices(rows: Array, labels: Array) -> Array:
-    """Return class indices: the largest output of each row, or the label nearest to its output.
+    """Predict the class index of each row: the largest output, or the nearest label for one.
 
     >>> find_class_indices(np.array([[0.1, 0.7]]), np.array([])).tolist()
     [1]
@@ -130,7 +130,7 @@ METRICS: dict[str, Callable[[Columns, Columns], float]] = {
 
 
 def convert_to_probabilities(outputs: Columns, loss: str) -> dict[str, Array]:
-    """Convert logits to probabilities; return the outputs of other losses unchanged.
+    """Convert logits to probabilities if the loss is computed from logits.
 
     >>> convert_to_probabilities({"xo": np.array([0.0])}, "cross-entropy-logit")
     {'xo': array([0.5])}

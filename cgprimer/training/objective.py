@@ -384,7 +384,7 @@ class ResidentData:
         self.block(0)  # report errors in the data before training
 
     def block(self, number: int) -> tuple[Mapping[str, Array], Mapping[str, Array]]:
-        """Return the columns of a block twice: in the memory of Python and of the engine."""
+        """Return the columns of a block in the memory of Python, and in that of the engine."""
         if self._loaded[0] != number:
             self._loaded = -1, {}, {}  # free the memory before allocating more
             columns = self.objective.columns(self.dataset.block(number))

@@ -181,7 +181,9 @@ def optimizer(name: str, hyper: Mapping[str, Any] = MappingProxyType({})) -> Opt
         return Optimizer(name, rule, rule.start, formula=name)
     if name in _FITTING_METHODS and name not in OPTIMIZERS:
         hint = f"use cgprimer fit --algorithm {name} or cgprimer.fit(...)"
-        raise UsageError(f"{name} cannot train on batches: it needs all samples", hint=hint)
+        raise UsageError(
+            f"the algorithm {name!r} cannot train on batches: it needs all samples", hint=hint
+        )
     registered = OPTIMIZERS[name]
     if not isinstance(registered, Optimizer):
         raise UsageError(f"optimizer {name!r} must be a cgprimer.Optimizer, got {registered!r}")

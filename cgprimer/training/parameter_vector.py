@@ -104,6 +104,9 @@ def _flatten_value(name: str, value: Any, shape: Shape) -> Array:
         return value.reshape(-1)
     array = np.asarray(convert_value(name, value, shape))
     if array.shape != shape:
-        expected = f"have shape {list(shape)}" if shape else "be a scalar"
-        raise ShapeError(f"parameter {name!r} must {expected}, got shape {list(array.shape)}")
+        if not shape:
+            raise ShapeError(f"parameter {name!r} must be a scalar, got shape {list(array.shape)}")
+        raise ShapeError(
+            f"parameter {name!r} must have shape {list(shape)}, got shape {list(array.shape)}"
+        )
     return array.reshape(-1)

@@ -56,7 +56,7 @@ class RecordedValue(NDArrayOperatorsMixin):
         primitive = _PRIMITIVE_NAMES.get(name, name.replace("arc", "a"))
         row = find_primitive(primitive) if method == "__call__" and not options else None
         if row is None or row.arity != len(operands):
-            raise TapeError(f"numpy.{name} cannot be recorded")
+            raise TapeError(f"cannot record numpy.{name} as an instruction of a tape")
         return apply_primitive(row.name, *operands)  # type: ignore[no-any-return]
 
     def __array_function__(

@@ -18,7 +18,7 @@ from cgprimer.training.written_rules import State
 def resume_run(
     earlier: Any, settings: dict[str, Any], graph: ExpressionGraph, state: State
 ) -> TrainingRun:
-    """Return a copy of an earlier run that can continue, after checking that it matches.
+    """Copy an earlier run so that training can continue it, after checking graph and settings.
 
     Args:
         earlier: the run to resume.

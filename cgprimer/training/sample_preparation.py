@@ -112,7 +112,7 @@ def _check_samples(data: Data, purpose: str) -> None:
 
 
 def _check_target_scales(scales: Mapping[str, Array], outputs: tuple[str, ...]) -> None:
-    """Raise UsageError if targets are normalized but an output has no target of its name."""
+    """Raise UsageError if targets are normalized and an output has no target with its name."""
     targets = {name for name in scales if name.startswith("targets/")}
     missing = [name for name in outputs if f"targets/{name}" not in targets]
     if targets and missing:

@@ -104,9 +104,11 @@ def split_hyperparameters(
         accepted = [*of_optimizer, *of_schedule]
         for name in hyper:
             if name not in accepted and optimizer in OPTIMIZERS:
-                message = f"unknown hyperparameter {name!r} for optimizer {optimizer!r} and"
-                hint = name_hint(name, accepted)
-                raise UsageError(f"{message} schedule {schedule!r}", hint=hint)
+                raise UsageError(
+                    f"unknown hyperparameter {name!r} for optimizer {optimizer!r} and schedule"
+                    f" {schedule!r}",
+                    hint=name_hint(name, accepted),
+                )
     return (
         {name: value for name, value in hyper.items() if name in of_schedule},
         {n: v for n, v in hyper.items() if n in of_optimizer or n not in of_schedule},
@@ -143,13 +145,13 @@ def rates(
     constants = _check_hyperparameters(schedule, hyper)
     total = max(1, epochs * per_epoch)  # a run without epochs is checked as a run of one update
     constants |= {"rate": rate, "steps": float(total), "epochs": float(epochs)}
-    compute = _compile_formula(schedule, constants)
+    evaluate_formula = _compile_formula(schedule, constants)
     rising = warm_up * per_epoch
 
-    def compute_rates(step: Array) -> Array:
+    def compute_rates(updates: Array) -> Array:
         """Compute the learning rates, including the warm-up, of an array of update indices."""
-        result = compute(step, step // per_epoch)
-        return result * np.minimum(1.0, (step + 1) / rising) if rising else result
+        result = evaluate_formula(updates, updates // per_epoch)
+        return result * np.minimum(1.0, (updates + 1) / rising) if rising else result
 
     _check_rates(schedule, compute_rates, total, per_epoch)
     return lambda first, last: compute_rates(np.arange(first, last))
@@ -168,7 +170,9 @@ def _check_hyperparameters(schedule: str, hyper: Mapping[str, Any]) -> dict[str,
         hint = f"pass --hyper {missing[0]}=...; only {', '.join(_PREDEFINED)} are predefined"
         raise UsageError(f"missing value for {missing[0]!r} in schedule {schedule!r}", hint=hint)
     if not values.get("every", 1.0):
-        raise UsageError("every must be positive: it is the number of epochs between two drops")
+        raise UsageError(
+            "`every` must be positive, got 0: it is the number of epochs between two drops"
+        )
     return {name: float(value) for name, value in values.items() if value is not None}
 
 
@@ -182,20 +186,20 @@ def _compile_formula(
     index = evaluate.tape.outputs["result"]
     every = constants.get("every", 1.0) if row else 1.0
 
-    def compute(step: Array, epoch: Array) -> Array:
+    def evaluate_formula(updates: Array, epochs: Array) -> Array:
         """Evaluate the formula for arrays of update indices and epoch indices."""
-        drops = epoch // every if row and "every" in row.hyper else 0.0
-        result = evaluate([step, epoch, drops])[index]
+        drops = epochs // every if row and "every" in row.hyper else 0.0
+        result = evaluate([updates, epochs, drops])[index]
         is_array = isinstance(result, np.ndarray)
-        return np.array(result, float) if is_array else np.full(len(step), float(result))
+        return np.array(result, float) if is_array else np.full(len(updates), float(result))
 
-    return compute
+    return evaluate_formula
 
 
 def _check_rates(
     schedule: str, compute_rates: Callable[[Array], Array], total: int, per_epoch: int
 ) -> None:
-    """Raise UsageError if a learning rate is negative or not finite, for up to 1,000 updates."""
+    """Raise UsageError if a learning rate of a schedule is negative or not finite."""
     count = min(total, _MAX_CHECKED_UPDATES)
     some = np.unique(np.linspace(0, total - 1, count, dtype=int))
     values = compute_rates(some)

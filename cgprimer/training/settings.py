@@ -69,7 +69,7 @@ def _check_metrics(value: Any) -> tuple[str, ...]:
 
 
 def _check_name_or_object(name: str, value: Any) -> Any:
-    """Check that a method, an engine or a dtype is given by name, or an engine as an object."""
+    """Check that a method, engine or dtype is a string; an engine may also be an object."""
     if not (isinstance(value, str) or hasattr(value, "compile")):
         raise UsageError(f"unknown {name} {value!r}")
     return value
@@ -255,7 +255,7 @@ _VALIDATORS: dict[str, Callable[[Any], Any]] = {
 
 
 def create_settings(arguments: Mapping[str, Any]) -> tuple[Settings, dict[str, Any]]:
-    """Validate arguments and split them into settings and options of the derivative method.
+    """Split arguments into validated settings and options of the differentiation method.
 
     Raises:
         UsageError: an argument is unknown, or its value is invalid.

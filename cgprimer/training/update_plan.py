@@ -88,7 +88,9 @@ def plan_updates(
             hint = (
                 "load the data with Dataset.load(path) if memory allows, or use another optimizer"
             )
-            raise UsageError(f"{rule.name} needs all samples in memory, not blocks", hint=hint)
+            raise UsageError(
+                f"the optimizer {rule.name!r} needs all samples in memory, not blocks", hint=hint
+            )
         batch_size = sum(block_lengths)
     if rule.kind == "coordinates":  # forward mode with a pass for each updated parameter
         from cgprimer.training.coordinate_descent import check_coordinate_count

@@ -124,13 +124,15 @@ def run_trial_updates(rule: Optimizer) -> tuple[tuple[Array, ...], tuple[Array, 
             points.append((updated, *state))
         shapes = [[np.shape(part) for part in point] for point in points]
         if any(shape not in ((), (3,)) for shape in shapes[0]):
-            raise ValueError("each part of the state must be a scalar or have the shape of p")
+            raise ValueError(
+                "each part of the state must be a scalar or have the shape of the parameters"
+            )
         if shapes[0] != shapes[1] or shapes[1] != shapes[2]:
-            raise ValueError("parameters and state must keep their shapes")
+            raise ValueError("an update must keep the shapes of parameters and state")
     except Exception as error:
-        message = f"the optimizer {rule.name!r} fails on an array of three parameters"
         raise UsageError(
-            f"{message}: {type(error).__name__}: {error}",
+            f"the optimizer {rule.name!r} fails on an array of three parameters:"
+            f" {type(error).__name__}: {error}",
             hint="return (parameters, state) from update(parameters, gradient, state, rate), and"
             " the initial state from start(parameters)",
         ) from error

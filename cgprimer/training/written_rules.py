@@ -209,7 +209,7 @@ def _parse_checked_rule(text: str, values: tuple[tuple[str, float], ...]) -> Wri
     definitions, names = _check_statements(program), dict(values)
     statements = tuple((one.name, one.expression) for one in definitions)
     state = find_state_names(statements)
-    _check_names(program, definitions, state, names)
+    _check_rule_names(program, definitions, state, names)
     constants = {name: value for name, value in names.items() if name not in state}
     initial = {name: names.get(name, 0.0) for name in state}
     _check_first_update(program, definitions, constants, initial)
@@ -246,7 +246,7 @@ def _is_elementwise(node: Apply) -> bool:
     return type(node.primitive) is str and node.primitive not in ARRAY_FUNCTIONS
 
 
-def _check_names(
+def _check_rule_names(
     program: Program,
     definitions: list[Definition],
     state: tuple[str, ...],

@@ -112,7 +112,7 @@ _find_installed_version.__module__ = "__main__"
 
 
 class Cluster:
-    """A cluster of worker processes, on this machine or behind the scheduler at an address.
+    """Worker processes, started on this machine or provided by a dask scheduler.
 
     Args:
         address: :data:`LOCAL_CLUSTER`, or the address of a scheduler.

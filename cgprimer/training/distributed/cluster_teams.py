@@ -24,7 +24,7 @@ _POLL_SECONDS = 0.2  # between two checks for Ctrl-C
 
 
 class _SentTask(NamedTuple):
-    """A task that was sent to a worker, with the parameters that were sent along.
+    """A task that was sent to a worker, together with the current parameters.
 
     Attributes:
         task: the samples.

@@ -210,8 +210,10 @@ def _parse_absence(arguments: Sequence[str], workers: int) -> tuple[int, float, 
     times, worker = _split_worker("dies", arguments, 2, workers)
     begin, end = (_parse_number("a time of dies", text) for text in times)
     if end <= begin:
-        what = "dies: the worker must return after its failure"
-        raise UsageError(f"{what}, got a failure at {begin:g} and a return at {end:g}")
+        raise UsageError(
+            "dies: the worker must return after its failure, got a failure at"
+            f" {begin:g} and a return at {end:g}"
+        )
     return worker, begin, end
 
 

@@ -48,7 +48,7 @@ class Stage:
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The names of the scalars of the tape that the stage uses, such as parameters."""
+        """The names of the parameters and other scalars that the stage uses."""
         return self.tape.of_kind("scalar")
 
 

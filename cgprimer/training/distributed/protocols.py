@@ -126,9 +126,9 @@ def gather_asynchronously(team: Team, staleness: float = math.inf) -> UpdateGrad
             team.start_task(worker)
 
 
-def gather_with_backup(team: Team, spare: int = 1) -> UpdateGradients:
+def gather_with_backup(team: Team, n_backup: int = 1) -> UpdateGradients:
     """Yield the gradients of the fastest workers for each update, and drop all others."""
-    enough = len(team.workers) - spare
+    enough = len(team.workers) - n_backup
     while True:
         for worker in team.workers:
             team.start_task(worker)
@@ -139,10 +139,10 @@ def gather_with_backup(team: Team, spare: int = 1) -> UpdateGradients:
         team.drop_tasks()
 
 
-def gather_in_groups(team: Team, count: int = 2) -> UpdateGradients:
+def gather_in_groups(team: Team, n_groups: int = 2) -> UpdateGradients:
     """Yield the gradients of a group of workers as soon as the whole group has computed them."""
-    size = len(team.workers) // count
-    members = [team.workers[k * size : (k + 1) * size] for k in range(count)]
+    size = len(team.workers) // n_groups
+    members = [team.workers[k * size : (k + 1) * size] for k in range(n_groups)]
     arrivals: list[list[Arrival]] = [[] for _ in members]
     for worker in team.workers:
         team.start_task(worker)
@@ -214,18 +214,26 @@ def plan_protocol(
         bound = math.inf if staleness is None else staleness
         return TeamPlan(lambda team: gather_asynchronously(team, bound), workers, 1, False)
     if protocol == "backup":
-        spare = 1 if backup is None else backup
-        if not 0 <= spare < workers:
-            what = f"backup must be less than the number of workers, got {spare}"
-            hint = "choose fewer backup workers (--backup): an update waits for at least one"
-            raise UsageError(f"{what} for {workers} workers", hint=hint)
-        return TeamPlan(lambda team: gather_with_backup(team, spare), workers, workers, True)
+        n_backup = 1 if backup is None else backup
+        if not 0 <= n_backup < workers:
+            raise UsageError(
+                f"backup must be less than the number of workers, got {n_backup} for"
+                f" {workers} workers",
+                hint="choose fewer backup workers (--backup): an update waits for at least one",
+            )
+        return TeamPlan(lambda team: gather_with_backup(team, n_backup), workers, workers, True)
     if protocol == "groups":
-        count = 2 if groups is None else groups
-        if count < 1 or workers % count:
-            what = f"workers must be a multiple of groups, got {workers} workers and {count} groups"
-            raise UsageError(what, hint="choose --groups so that it divides --workers")
+        n_groups = 2 if groups is None else groups
+        if n_groups < 1 or workers % n_groups:
+            raise UsageError(
+                f"workers must be a multiple of groups, got {workers} workers and"
+                f" {n_groups} groups",
+                hint="choose --groups so that it divides --workers",
+            )
         return TeamPlan(
-            lambda team: gather_in_groups(team, count), workers, workers // count, count == 1
+            lambda team: gather_in_groups(team, n_groups),
+            workers,
+            workers // n_groups,
+            n_groups == 1,
         )
     return TeamPlan(gather_synchronously, workers, workers, True)

@@ -44,8 +44,10 @@ def plan_team(options: WorkerOptions, settings: Settings, block_lengths: Sequenc
             hint="choose an optimizer that uses gradients, such as sgd, momentum or adam",
         )
     if workers > samples:
-        what = f"workers must be at most the number of samples, got {workers:,}"
-        raise UsageError(f"{what} for {samples:,} samples")
+        raise UsageError(
+            f"workers must be at most the number of samples, got {workers:,} for"
+            f" {samples:,} samples"
+        )
     count = workers if options.place is None else replicas
     return plan_protocol(options.protocol, count, **options.protocol_options)
 
@@ -57,10 +59,13 @@ def _check_location(options: WorkerOptions, workers: int, block_lengths: Sequenc
         UsageError: both or neither, or simulated workers with data that are read in blocks.
     """
     if options.simulate == bool(options.cluster):
-        both = f"simulated or on the cluster {options.cluster}, not both"
-        neither = f"simulated or on a cluster, got {workers:,} workers without either"
+        message = f"workers must be simulated or on the cluster {options.cluster}, not both"
+        if not options.simulate:
+            message = (
+                f"workers must be simulated or on a cluster, got {workers:,} workers without either"
+            )
         raise UsageError(
-            f"workers must be {both if options.simulate else neither}",
+            message,
             hint="choose simulate=True (--simulate) for a virtual clock, cluster='local' (--cluster"
             " local) for processes on this machine, or --cluster tcp://HOST:PORT for a scheduler",
         )

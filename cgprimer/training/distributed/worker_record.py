@@ -65,7 +65,7 @@ class TeamRecord:
 
     @property
     def has_stages(self) -> bool:
-        """True if the workers are stages of one graph."""
+        """True if each worker runs a stage of a divided graph."""
         return self.protocol.startswith("layers")
 
     @property
