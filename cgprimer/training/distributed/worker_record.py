@@ -103,12 +103,12 @@ def record_of(run: Any) -> TeamRecord:
     """Parse and check the record of the workers of a run.
 
     Raises:
-        DataError: the run was trained without workers, or its record is invalid.
+        DataError: the run had no workers, or its record is invalid.
     """
     team = run.team
     if not team:
         hint = "train with workers: cgprimer train FILE --workers 8 --simulate --save run.json"
-        raise DataError("the run was trained without workers", hint=hint)
+        raise DataError("the run had no workers", hint=hint)
     try:
         seconds = {str(k): tuple(map(float, values)) for k, values in dict(team["seconds"]).items()}
         (workers,) = {len(values) for values in seconds.values()}
