@@ -37,7 +37,7 @@ class CompiledUpdates(BlockStrategy):
     def _train_block(
         self, block: Block, progress: Progress, recorded_steps: Sequence[int]
     ) -> Iterator[Progress]:
-        """Train on a block of samples, adapting the updates per call to their measured duration."""
+        """Train on a block, adapting the number of updates per call to their measured duration."""
         updates, values, state = progress.updates, progress.values, progress.state
         batch_size = self.batch_size
         work = self.objective.program.operation_count * batch_size
@@ -51,7 +51,7 @@ class CompiledUpdates(BlockStrategy):
             )
             most = max(1, self.masks.max_samples // batch_size)
             count = min(count, until - updates, block.end_update - updates, most)
-            first = block.first_sample(updates, batch_size)
+            first = block.find_first_sample(updates, batch_size)
             samples = block.order[first : first + count * batch_size]
             start, columns, order = time.perf_counter(), block.resident, samples
             if self.masks.leaves:  # masks are in the order of the updates, so copy the columns

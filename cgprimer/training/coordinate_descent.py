@@ -78,7 +78,7 @@ class CoordinateChoice:
         losses = None
         if (
             objective.function is not None
-        ):  # a Python function computes the derivatives by the outputs
+        ):  # a Python function computes derivatives with respect to outputs
             losses, counts = objective.counts(columns, objective.vectors.values(values))
             columns = {**columns, **counts}
         for k in chosen:

@@ -140,8 +140,8 @@ def find_maximum_eigenvalue(
     root_scales = np.sqrt(limits.get("scale", 1.0) * limits.get("free", np.ones(len(vectors))))
     decay = 2 * limits.get("l2", 0.0)
 
-    def multiply(vector: Array) -> Array:
-        """Multiply a vector by the scaled Hessian."""
+    def multiply_by_hessian(vector: Array) -> Array:
+        """Multiply a vector by the scaled Hessian of the loss."""
         scaled = root_scales * vector
         direction = {seeds[name]: part for name, part in vectors.parts(scaled).items()}
         point = {name: parameters[name] for name in names}
@@ -149,11 +149,11 @@ def find_maximum_eigenvalue(
         total = np.concatenate([np.ravel(derivatives[LOSS, name]) for name in names])
         return root_scales * (factor / len(subset) * total + decay * scaled)
 
-    value = _find_dominant_eigenvalue(multiply, len(vectors), 0.0)
+    value = _find_dominant_eigenvalue(multiply_by_hessian, len(vectors), 0.0)
     if value >= 0:
         return value
     # The dominant eigenvalue is negative; relative to it, the maximum is farthest from zero.
-    return _find_dominant_eigenvalue(multiply, len(vectors), value)
+    return _find_dominant_eigenvalue(multiply_by_hessian, len(vectors), value)
 
 
 def _find_dominant_eigenvalue(multiply: Any, size: int, origin: float) -> float:

@@ -141,7 +141,7 @@ class Block(NamedTuple):
     first_update: int
     end_update: int
 
-    def first_sample(self, updates: int, batch_size: int) -> int:
+    def find_first_sample(self, updates: int, batch_size: int) -> int:
         """Return the position in the block of the first sample that the next update uses."""
         return (updates - self.first_update) * batch_size
 

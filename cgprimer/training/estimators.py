@@ -180,7 +180,7 @@ class Estimator:
         return self.classes_[find_class_indices(rows, np.asarray(numeric_labels, float))]
 
     def score(self, X: Any, y: Any) -> float:
-        """Return the accuracy of a classifier, or the R^2 of a regressor."""
+        """Return the accuracy of a classifier on X and y, or the R^2 of a regressor."""
         predictions, wanted = self.predict(X), np.asarray(y)
         if wanted.shape[:1] != predictions.shape[:1]:
             raise DataError(f"y must have {len(predictions)} rows like X, got shape {wanted.shape}")

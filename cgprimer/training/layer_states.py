@@ -71,7 +71,7 @@ class Masks:
         random = np.random.Generator(bits)
         random.random(within)
 
-        def draw(count: int) -> dict[str, Array]:
+        def sample_next_masks(count: int) -> dict[str, Array]:
             """Sample the masks of the next ``count`` samples."""
             rows, begin, masks = random.random((count, self.width)), 0, {}
             for leaf in self.leaves:
@@ -81,7 +81,7 @@ class Masks:
                 begin = end
             return masks
 
-        return draw
+        return sample_next_masks
 
     def compute_expected_masks(self, count: int) -> dict[str, Array]:
         """Return the expected values of the masks of ``count`` samples."""

@@ -327,9 +327,9 @@ def _create_metric_functions(
     for name in settings.metrics:  # targets that a metric cannot use are rejected before training
         METRICS[name](targets, targets)
 
-    def measure(name: str, values: Array, statistics: Mapping[str, Array]) -> float:
+    def compute_metric(name: str, values: Array, statistics: Mapping[str, Array]) -> float:
         """Compute a metric of the outputs at the given parameters and statistics."""
         point = {**vectors.values(values), **statistics}
         return METRICS[name](*pair_outputs_with_targets(graph, data, point, loss, scales))
 
-    return {name: partial(measure, name) for name in settings.metrics}
+    return {name: partial(compute_metric, name) for name in settings.metrics}

@@ -462,9 +462,9 @@ def loss_and_gradient(
     scale = 1.0 / samples if reduction == "mean" else 1.0
     vectors = resident.objective.vectors
 
-    def compute(parameters: Mapping[str, Any]) -> tuple[float, dict[str, Any]]:
+    def compute_loss_and_gradient(parameters: Mapping[str, Any]) -> tuple[float, dict[str, Any]]:
         """Compute the loss and its gradient, keyed by parameter."""
         total, gradient = resident.sums(vectors.vector(parameters))
         return total * scale, vectors.values(gradient * scale)
 
-    return compute
+    return compute_loss_and_gradient

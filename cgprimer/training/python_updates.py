@@ -50,7 +50,7 @@ class PythonUpdates(BlockStrategy):
         for rate, batch in zip(rates, self._read_batches(block, updates), strict=True):
             loss, gradient = self._compute_gradient(batch, values, updates)
             if not (math.isfinite(loss) and np.isfinite(gradient).all()):
-                first = block.first_sample(updates, self.batch_size)
+                first = block.find_first_sample(updates, self.batch_size)
                 failed_samples = block.order[first : first + self.batch_size]
                 yield Progress(updates, values, state, [loss], failed_samples, statistics)
                 return
@@ -69,7 +69,7 @@ class PythonUpdates(BlockStrategy):
         row_bytes = sum(column.nbytes for column in block.columns.values()) / len(block.order)
         batches = max(1, int(_CHUNK_BYTES / (self.batch_size * max(row_bytes, 1))))
         size = self.batch_size * batches
-        first = block.first_sample(updates, self.batch_size)
+        first = block.find_first_sample(updates, self.batch_size)
         for start in range(first, len(block.order), size):
             samples = block.order[start : start + size]
             yield {name: column[samples] for name, column in block.columns.items()}, len(samples)

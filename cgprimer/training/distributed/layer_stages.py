@@ -45,10 +45,10 @@ class Stages:
             raise UsageError(what, hint="use reverse mode and a loss that is an expression")
         tape = scalarize(objective.primal) if objective.in_numbers else objective.primal
         self.parts: Sequence[Stage] = cut(tape, count, objective.graph.definitions, objective.wrt)
-        self._forward = [self._compile(part.tape, "none") for part in self.parts]
+        self._forward = [self._compile_tape(part.tape, "none") for part in self.parts]
         self._backward = [self._compile_backward(part) for part in self.parts]
 
-    def _compile(self, tape: Tape, reduction: Any) -> Execute:
+    def _compile_tape(self, tape: Tape, reduction: Any) -> Execute:
         """Compile a tape on the engine of the objective."""
         engine, dtype = self.objective.runner.selected_engine, self.objective.dtype
         return compile_tape(engine, tape, reduction=reduction, dtype=dtype)
@@ -72,7 +72,7 @@ class Stages:
             if not outputs:
                 return None
             reduced = remove_dead_code(replace(tape, outputs=outputs, shares=()))
-            return self._compile(reduced, reduction)
+            return self._compile_tape(reduced, reduction)
 
         return compile_outputs(adjoints, "none"), compile_outputs(sums, "sum")
 
