@@ -282,9 +282,8 @@ def ensemble(
     varied = list(iterate_combinations(vary, _VARIED)) if vary else [{}]
     if len(varied) > members:
         hint = f"use at least members={len(varied)} (--members {len(varied)})"
-        raise UsageError(
-            f"cannot assign {len(varied)} combinations to {members} members", hint=hint
-        )
+        message = f"cannot assign {len(varied)} combinations to {members} members"
+        raise UsageError(message, hint=hint)
     common = {name: value for name, value in settings.items() if name in SETTING_NAMES}
     dataset, checked = load_training_data(graph, dataset, create_settings(common)[0])
     dataset = require_in_memory(dataset, "bootstrap samples require a dataset in memory")

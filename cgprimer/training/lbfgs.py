@@ -54,9 +54,8 @@ class LbfgsIterations:
         from scipy.optimize import minimize
 
         columns = constraints.columns
-        other = [name for name in columns if name not in _SUPPORTED] + ["max_norm"] * bool(
-            constraints.norms
-        )
+        other = [name for name in columns if name not in _SUPPORTED]
+        other += ["max_norm"] * bool(constraints.norms)
         if other:
             hint = "use another optimizer, or only l2, bounds and freeze"
             raise UsageError(f"the optimizer 'l-bfgs' does not support {other[0]}", hint=hint)
