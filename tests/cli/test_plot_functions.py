@@ -163,7 +163,7 @@ def test_runs_come_as_objects_as_files_and_by_name(
     assert entries(plot.loss(mixed, validation=False)) == ["mine", "theirs"]
     assert entries(plot.parameters(Path(files[0]), sgd)) == ["true value", "adam", "run 2"]
     assert entries(plot.parameters(runs, final=True)) == [
-        "true value", "adam, learnt", "sgd, learnt"]  # fmt: skip
+        "true value", "adam, learned", "sgd, learned"]  # fmt: skip
 
 
 def test_parameters_by_name(runs: dict[str, TrainingRun]) -> None:

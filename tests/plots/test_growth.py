@@ -37,7 +37,7 @@ def test_times_and_where_symbolic_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     growth = cost_growth("neuron", [1, 9])
     assert math.isnan(growth.primal[0].seconds)
     assert [cost.parameters for cost in growth.methods["symbolic"]] == [1]
-    assert growth.refused == {"symbolic": "slow beyond"}
+    assert growth.refused == {"symbolic": "then slow"}
     growth = cost_growth("neuron", [1, 9], methods=["symbolic", "path-sum"], timed=True)
     assert growth.primal[0].seconds > 0
     assert [cost.parameters for cost in growth.methods["symbolic"]] == [1, 9], "it was asked for"

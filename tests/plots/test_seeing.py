@@ -53,14 +53,14 @@ def test_gradients_vanish_explode_or_do_neither() -> None:
         (text,) = plot.gradients(graph, at).axes[0].texts
         return text.get_text()
 
-    assert said(networks.chain(20, activation="sigmoid")).endswith("arrives: vanishes")
+    assert said(networks.chain(20, activation="sigmoid")).endswith("of its norm: vanishes")
     threes = "\n".join(f"x{k + 1} = 3*x{k}" for k in range(20))
     grown = said(cgprimer.parse(f"{threes}\noutput x20"), {"x0": 1.0})
-    assert grown == "grows by a factor of 3 per layer, 1.2e9 of it arrives: explodes"
+    assert grown == "grows by a factor of 3 per layer, to 1.2e9 of its norm: explodes"
     relu = networks.mlp("4-8-8-8-1", activation="relu", seed=3)
     assert said(relu).endswith("neither vanishes nor explodes")
     dead = cgprimer.parse("xb = -1*xa; xc = relu(xb); xd = 2*xc; output xd")
-    assert said(dead, {"xa": 1.0}) == "nothing arrives from depth 2 on (xb)"
+    assert said(dead, {"xa": 1.0}) == "the adjoint is 0 from depth 2 on (xb)"
     with refused(UsageError):
         plot.gradients(cgprimer.parse("xw = 3*xa"), {"xa": 1})
 

@@ -219,7 +219,7 @@ def test_a_diverging_run_leaves_the_others_in_sight() -> None:
     figure = plot.parameters(
         {"good": moved({"k": [0.5, 1.0]}, {"k": 1.0}), "bad": moved({"k": [0.5, 1e60]})}, final=True
     )
-    assert entries(figure) == ["true value", "good, learnt", "bad: diverged, not shown"]
+    assert entries(figure) == ["true value", "good, learned", "bad: diverged, not shown"]
     assert figure.axes[0].get_ylim()[1] < 2
 
 
@@ -231,7 +231,7 @@ def test_cost_axes_and_band() -> None:
     assert len(entries(figure)) == 7
     assert figure.axes[0].get_xlabel() == "number of parameters"
     assert [a.get_ylabel() for a in PLOTS["cost and time"](False).axes] == [
-        "operations for the whole gradient", "time in seconds for the whole gradient"]  # fmt: skip
+        "operations for the whole gradient", "seconds for the whole gradient"]  # fmt: skip
     with pytest.raises(UsageError, match="bound"):
         plot.cost("sum", [1], bound=0.5)
 
@@ -240,12 +240,12 @@ def test_a_curve_that_stops_earlier_says_why(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(cost_plot, "_MAX_SYMBOLIC", 4)
     figure = plot.cost("sum", [4, 8])
     (last,) = cost_growth("sum", 4, methods="symbolic").methods["symbolic"]
-    assert "symbolic, up to 4: slow beyond" in entries(figure)
+    assert "symbolic, up to 4, then slow" in entries(figure)
     (ring,) = [line for line in figure.axes[0].lines if line.get_label() == "_end"]
     assert (list(ring.get_xdata()), list(ring.get_ydata())) == ([4], [last.operations])
     assert "stops at 4" in [text.get_text() for text in figure.axes[0].texts]
     deep = entries(plot.swell("product", [1, 2, 30]))
-    assert "derivative as a formula (symbolic): too large a formula beyond depth 2" in deep
+    assert "symbolic derivative, as one formula: too large beyond depth 2" in deep
 
 
 def test_each_parameter_has_a_panel_with_its_true_level() -> None:

@@ -96,9 +96,7 @@ class Diagram:
         counts = Counter(node.key for node in self.nodes)
         for key, count in counts.items():
             if count > 1:
-                raise ValueError(f"two nodes have the key {key!r}")
+                raise ValueError(f"two nodes have the same key {key!r}")
         for key in (key for edge in self.edges for key in (edge.tail, edge.head)):
             if key not in counts:
-                raise ValueError(
-                    f"an edge ends at {key!r}, but the diagram has no node with this key"
-                )
+                raise ValueError(f"an edge ends at {key!r}, but no node has this key")

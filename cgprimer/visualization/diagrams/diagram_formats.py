@@ -60,7 +60,7 @@ def register_picture_format(ending: str, written: Callable[..., str]) -> None:
     >>> TEXTS.unregister("edges")
     """
     if ending in FORMATS:
-        raise UsageError(f"the picture format {ending!r} exists already")
+        raise UsageError(f"picture format {ending!r} is already registered")
     TEXTS.register(ending, written)
 
 

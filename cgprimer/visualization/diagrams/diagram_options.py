@@ -65,7 +65,7 @@ class DiagramOptions:
         """Raise UsageError for options that are incompatible with `mask` or `place`."""
         if self.workers is not None and self.place is None:
             raise UsageError(
-                "`workers` (--workers) requires a graph that is cut into parts",
+                "`workers` (--workers) requires `place` (--place)",
                 hint="pass place='layers:2' (--place layers:2)",
             )
         if self.mask is None and self.place is None:
@@ -74,7 +74,8 @@ class DiagramOptions:
         if self.level != "variables":
             raise UsageError(f"{name} requires level 'variables', got {self.level!r}")
         if self.mask is not None and self.scalars not in (False, True, ALL, (), ""):
-            raise UsageError(f"{name} draws the elements of all arrays", hint="omit `scalars`")
+            message = f"{name} expands all arrays, but `scalars` names single arrays"
+            raise UsageError(message, hint="omit `scalars`, or pass scalars=True (--scalars all)")
 
     def check_level(self) -> None:
         """Raise UsageError for an invalid `level`, `parameters` or `backward_arrows` option."""
@@ -98,11 +99,15 @@ class DiagramOptions:
             raise UsageError(f"`path` requires level 'variables', got {self.level!r}")
         if self.of is not None and not self.adjoints and self.level != "backward":
             raise UsageError(
-                "`of` (--of) is the start of a backward sweep: it requires `adjoints` (--adjoints)"
+                "`of` (--of) requires a backward pass, which starts at this output",
+                hint="pass adjoints=True (--adjoints) or level='backward' (--level backward)",
             )
         if self.level == "backward" and self.has_overlays:
-            hint = "values=True (--values) shows the values of its vertices"
-            raise UsageError("the backward graph has no overlays", hint=hint)
+            hint = "pass values=True (--values) to show the values of its vertices"
+            raise UsageError(
+                "level 'backward' does not support `path`, `partials`, `tangents` or `adjoints`",
+                hint=hint,
+            )
 
 
 def parse_path(path: str | Sequence[str] | None) -> tuple[str, ...]:

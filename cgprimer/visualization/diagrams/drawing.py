@@ -44,8 +44,8 @@ def _check_arguments(function: Callable[Arguments, Result]) -> Callable[Argument
         """Call the function; raise UsageError, with a suggestion, for an unknown argument."""
         if unknown := [name for name in kwargs if name not in accepted]:
             hint = did_you_mean(unknown[0], accepted[2:])
-            hint = hint or "cgprimer.draw(graph).savefig('graph.png') writes a picture"
-            raise UsageError(f"draw() has no argument {unknown[0]!r}", hint=hint)
+            hint = hint or "write a picture with cgprimer.draw(graph).savefig('graph.png')"
+            raise UsageError(f"draw() got an unexpected argument {unknown[0]!r}", hint=hint)
         kwargs[_PASSED] = tuple(kwargs)
         return function(*args, **kwargs)
 

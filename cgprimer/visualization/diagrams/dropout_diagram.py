@@ -97,8 +97,8 @@ def _resolve_masks(leaves: Sequence[Leaf], mask: Mask) -> dict[str, Any]:
         is_seed = isinstance(mask, int | float) and float(mask).is_integer() and mask >= 0
         if isinstance(mask, bool) or not is_seed:
             raise UsageError(
-                "`mask` must be zeros and ones keyed by vertex, or a seed (an integer of at least"
-                f" 0), got {mask!r}",
+                "`mask` must map vertices to arrays of zeros and ones, or be a seed (a"
+                f" non-negative integer), got {mask!r}",
                 hint=f"pass mask={{{next(iter(shapes))!r}: ...}} or mask=0 (--mask 0)",
             )
         sampled = Masks(leaves, int(mask), "float64").create_stream(0, 0)(1)
@@ -110,8 +110,8 @@ def _resolve_masks(leaves: Sequence[Leaf], mask: Mask) -> dict[str, Any]:
     masks = {}
     for name, shape in shapes.items():
         if name not in mask:
-            hint = "every vertex with dropout requires a mask"
-            raise UsageError(f"the mask of {name!r} is missing", hint=hint)
+            hint = "pass a mask for each vertex that applies dropout"
+            raise UsageError(f"missing mask for vertex {name!r}", hint=hint)
         masks[name] = value = convert_value(name, mask[name], shape)
         if not np.isin(value, (0, 1)).all() or np.shape(value) != shape:
             size = f"have shape {format_shape(shape)} and " if shape else ""

@@ -87,8 +87,7 @@ def check_picture_path(path: Path, formats: tuple[str, ...] = FORMATS) -> str:
     """
     kind = path.suffix.lower().removeprefix(".")
     if kind not in formats and not path.is_dir():
-        suffixes = ", ".join(f".{name}" for name in formats)
-        message = f"cannot tell the picture format from {path.name!r}; known are {suffixes}"
-        raise UsageError(message)
+        hint = f"choose one of the suffixes {', '.join(f'.{name}' for name in formats)}"
+        raise UsageError(f"unknown picture format of file {path.name!r}", hint=hint)
     check_writable(path)
     return kind

@@ -71,7 +71,7 @@ def build_diagram(graph: ExpressionGraph, options: DiagramOptions) -> Diagram:
     short = diagram if options.everything else _summarize_if_crowded(diagram)
     if not short.summary:
         return diagram
-    note = "single vertices and their marks are left out of the summary"
+    note = "the summary omits single vertices and their marks"
     return replace(short, notes=(*short.notes, note))
 
 
@@ -91,8 +91,8 @@ def _build_array_or_element_diagram(graph: ExpressionGraph, options: DiagramOpti
         return build_diagram(elements, replace(inner, at=point))
     if options.level != "variables" or options.path is not None:
         raise UsageError(
-            "single arrays can be opened at level 'variables' only, without a path",
-            hint="open all arrays: scalars=True (--scalars all)",
+            "names in `scalars` require level 'variables' and no `path`",
+            hint="draw the elements of all arrays: scalars=True (--scalars all)",
         )
     inner = replace(inner, parameters="vertices", everything=True)
     arrays = build_diagram(graph, inner)
@@ -121,7 +121,7 @@ def _build_level_diagram(graph: ExpressionGraph, options: DiagramOptions) -> Dia
         return replace(short, notes=(*short.notes, *diagram.notes))
     if not options.has_overlays and options.value_point is None:
         return short
-    note = "values and derivatives at single vertices are left out of the summary"
+    note = "the summary omits values and derivatives at single vertices"
     return replace(short, notes=(*short.notes, note))
 
 

@@ -67,7 +67,7 @@ def summarize(diagram: Diagram, max_vertices: int = READABLE) -> Diagram:
     note = (
         f"{pluralize(len(diagram.nodes), 'vertex', 'vertices')} and "
         f"{pluralize(len(diagram.edges), 'edge')}, summarised by layers; "
-        "numbers on edges count them"
+        "labels show numbers of edges"
     )
     if inside := len(diagram.edges) - counts.total():
         note += f", {pluralize(inside, 'more edge')} inside the boxes"

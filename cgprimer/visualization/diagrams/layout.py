@@ -231,8 +231,8 @@ def _check_size(sizes: Mapping[str, Size], edges: Sequence[tuple[str, str]]) -> 
     crossed = sum(max(rank[head] - rank[tail] - 1, 0) for tail, head in edges)
     if crossed > _MAX_CROSSED_LAYERS:
         raise UsageError(
-            f"a layout is limited to edges across {_MAX_CROSSED_LAYERS:,} layers in total, but this"
-            f" graph of {len(sizes):,} vertices has {crossed:,}",
+            f"the edges of a layout must cross at most {_MAX_CROSSED_LAYERS:,} layers in total, but"
+            f" the edges of this graph of {len(sizes):,} vertices cross {crossed:,}",
             hint="draw the summary (without --all), or a part of the graph (--of NAME)",
         )
 
@@ -249,7 +249,7 @@ def _build_graphlay_graph(
     except ImportError:
         raise UsageError(
             "pictures of graphs require the package graphlay",
-            hint="pip install graphlay (wheels for Linux x86_64 and aarch64, macOS and Windows"
+            hint="run pip install graphlay (wheels for Linux x86_64 and aarch64, macOS and Windows"
             " x86_64; other systems need a Rust compiler), or write .dot or .mmd files",
         ) from None
     graph = Graph()

@@ -72,8 +72,9 @@ def _name_parts(workers: Names | None, count: int) -> Sequence[str]:
     names = normalize_names(workers, "workers")
     if len(names) != count or len({*names}) != count:
         raise UsageError(
-            f"{pluralize(count, 'part')} must have {count} different workers, got {len(names)}",
-            hint="two parts (layers:2) have two workers: workers='gpu0,gpu1'",
+            f"`workers` must have a different name for each of {pluralize(count, 'part')}, got"
+            f" {len(names)}",
+            hint="pass one name for each part, such as workers='gpu0,gpu1' for layers:2",
         )
     return names
 

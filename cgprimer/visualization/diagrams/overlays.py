@@ -88,8 +88,8 @@ def add_overlays(diagram: Diagram, graph: ExpressionGraph, options: DiagramOptio
     has_arrays = tape_of(graph).has_arrays
     if has_arrays and options.level == "operations" and (options.partials or path):
         raise UsageError(
-            "partials between array operations are Jacobians and are not drawn",
-            hint="level='variables' (--level variables), or all elements: scalars=True"
+            "cannot draw partials between array operations: they are Jacobians",
+            hint="choose level='variables' (--level variables), or draw all elements: scalars=True"
             " (--scalars all)",
         )
     if path:

@@ -38,7 +38,7 @@ def check_path(graph: ExpressionGraph, path: tuple[str, ...]) -> None:
     for tail, head in pairwise(path) if len(path) > 1 else [(path[0], None)]:
         users = [user for user, used in graph.parameters_of.items() if tail in used]
         heads = graph.leads_to.get(tail) or users
-        hint = f"edges from {tail} lead to: {', '.join(heads) or 'no vertex'}"
+        hint = f"choose a successor of {tail}: {', '.join(heads)}" if heads else ""
         if head is None:
             raise UsageError(f"`path` must have at least two vertices, got {tail!r}", hint=hint)
         if head not in heads:

@@ -59,8 +59,8 @@ def warn_of_missing_glyphs(texts: Iterable[str]) -> None:
         missing = [letter for letter in missing if ord(letter) not in glyphs]
     if missing:
         warnings.warn(
-            f"no installed font has {' '.join(missing)}, which are drawn as boxes; install a font"
-            " such as Noto Sans CJK",
+            f"no installed font has the characters {' '.join(missing)}: they are drawn as boxes;"
+            " install a font such as Noto Sans CJK",
             stacklevel=2,
         )
 

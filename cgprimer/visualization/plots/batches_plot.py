@@ -75,9 +75,9 @@ def batches(
         seed: random seed of the data.
 
     Raises:
-        UsageError: not two different parameters, too many batches, fewer samples than they need.
-        MissingValueError: a parameter has no value to be held at.
-        DataError: the data are not those of the graph.
+        UsageError: not two different parameters, too many batches, or too few samples.
+        MissingValueError: a fixed parameter has no value.
+        DataError: the data do not match the graph.
 
     >>> import cgprimer
     >>> graph = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
@@ -111,7 +111,7 @@ def _draw_batches(
     landscapes: Sequence[Landscape], path: BatchDescent, *, dark: bool, title: str | None
 ) -> slide.Figure:
     """Draw one panel for each loss landscape, with the path of mini-batch descent."""
-    default_title = f"One step per batch, rate {mark_rounding(path.rate, 2)}"
+    default_title = f"Mini-batch descent, learning rate {mark_rounding(path.rate, 2)}"
     if not np.isfinite(path.points).all():
         default_title += ": diverges"
     figure, look = slide.create_figure(dark, title, default_title)
@@ -187,7 +187,7 @@ def _draw_panel(
         if k == count or step % count == k:
             axes.annotate("", b, a, zorder=5, arrowprops=arrow)
     axes.plot([], [], color=look.curves[1], linewidth=2.2, linestyle="-", marker=">",
-              label="steps of the panel's batch")  # fmt: skip
+              label="steps with this batch")  # fmt: skip
     name = "all samples" if k == count else f"batch {k + 1}"
     axes.set_title(name, **slide.text_style(look) | {"weight": "bold"})
     axes.set_xlim(landscape.first[0], landscape.first[-1])
@@ -238,7 +238,7 @@ def descent_by_batches(
     steepness = float(slope.max())
     if not 0 < steepness < np.inf:
         hint = "choose another start (--start NAME=VALUE)"
-        raise UsageError("the loss has no finite, nonzero slope at the start", hint=hint)
+        raise UsageError("the slope of the loss at the start must be finite and nonzero", hint=hint)
     rate = 0.5 * float((high - low)[slope.argmax()]) / steepness
     for _ in range(_MAX_HALVINGS):
         points = descend(rate)

@@ -172,7 +172,7 @@ def _draw_samples(
     if plane.classes:  # even without wrong samples, so that all frames have the same legend
         wrong = points[snapshot.wrong[plane.drawn_samples]]
         axes.plot(*wrong.T, linestyle="", marker="o", markersize=17, markerfacecolor="none",
-                  markeredgewidth=2.0, linewidth=2.0, color=look.ink, label="predicted wrongly",
+                  markeredgewidth=2.0, linewidth=2.0, color=look.ink, label="wrong prediction",
                   zorder=4)  # fmt: skip
 
 

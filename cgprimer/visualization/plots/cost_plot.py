@@ -33,8 +33,8 @@ _BAND_FACTOR = 1.06  # half of the width of the band around a single size
 _REPEATS = 5
 _MAX_SYMBOLIC = 256  # parameters, by default: sympy takes ten seconds for twice as many
 _REASONS: dict[type[DifferentiationError], str] = {  # short enough for a legend
-    PathLimitError: "too many paths beyond",
-    ExpressionSwellError: "too large beyond",
+    PathLimitError: "then too many paths",
+    ExpressionSwellError: "then too large",
 }
 _FAMILY_NAMES = {
     "network": "a network with one hidden layer",
@@ -78,7 +78,7 @@ def cost(
     chosen_sizes = SIZES if isinstance(sizes, Sequence) and not sizes else sizes
     growth = cost_growth(family, chosen_sizes, methods=methods, timed=timed)
     figure, look = slide.create_figure(dark, title, f"Cost of a gradient: {_FAMILY_NAMES[family]}")
-    kinds = {"operations": "operations", "seconds": "time in seconds"}
+    kinds = {"operations": "operations", "seconds": "seconds"}
     panels = figure.subplots(1, 2 if timed else 1, squeeze=False)[0]
     for axes, (what, name) in zip(panels, kinds.items(), strict=False):
         slide.style_axes(axes, look, x="number of parameters", y=f"{name} for the whole gradient")
@@ -161,12 +161,12 @@ def cost_growth(
         )
         for name in [name for name in costs if name not in refused]:
             if name == "symbolic" and count > _MAX_SYMBOLIC and not chosen:
-                refused[name] = "slow beyond"
+                refused[name] = "then slow"
                 continue
             try:
                 program = differentiate(tape, method=name)
             except DifferentiationError as error:
-                refused[name] = _REASONS.get(type(error), "refused beyond")
+                refused[name] = _REASONS.get(type(error), "then not supported")
                 continue
             seconds = _measure_seconds(program, graph) if timed else math.nan
             costs[name].append(Cost(count, program.operation_count, seconds))
@@ -214,10 +214,10 @@ def _draw_panel(axes: slide.Axes, growth: CostGrowth, kind: str, bound: float, l
               markeredgewidth=2.4, label="the function alone")  # fmt: skip
     for order, (method, costs) in enumerate(growth.methods.items()):
         style = slide.choose_curve_style(order, look)
-        label = method if costs else f"{method}: refused everywhere"
+        label = method if costs else f"{method}: not supported"
         if costs and method in growth.refused:
             last = format_number(costs[-1].parameters, 6)
-            label = f"{method}, up to {last}: {growth.refused[method]}"
+            label = f"{method}, up to {last}, {growth.refused[method]}"
             _mark_last_cost(axes, growth, method, kind, style["color"], look)
         if method == "path-sum":
             style |= {"markersize": 13, "markerfacecolor": "none"}

@@ -68,7 +68,11 @@ def descent(
     """
     curves = descents(graph, data, start, optimizers, rates, steps, seed)
     figure, axes, look = slide.create_plot(
-        dark, title, "Mean loss from one start", x="step (1 is the start)", y="mean loss"
+        dark,
+        title,
+        "Mean loss from the same initial values",
+        x="step (1 = initial values)",
+        y="mean loss",
     )
     for order, curve in enumerate(curves):
         style = slide.choose_line_style(order, look, len(curve.losses))
@@ -115,7 +119,7 @@ def descents(
     chosen_rates = check_named_values("rates", rates, "optimizer", OPTIMIZERS, above=0)
     if unused := [name for name in chosen_rates if name not in names]:
         hint = f"add the optimizer (--optimizers {','.join([*names, *unused])})"
-        message = f"`rates` has {unused[0]!r}, which is not one of the optimizers"
+        message = f"`rates` contains {unused[0]!r}, which is not one of `optimizers`"
         raise UsageError(message, hint=hint)
     data = make_dataset(graph, samples=100, seed=seed) if data is None else data
     data = require_in_memory(load_samples(graph, data, DEFAULT), "every step uses all samples")
@@ -128,7 +132,7 @@ def descents(
     result = fit(graph, data, start=first, algorithm="levenberg-marquardt")
     trials = [t.residual_sum_of_squares if t.accepted else np.inf for t in result.history]
     losses = np.minimum.accumulate(trials) / len(data)
-    ending = f"minimum after {len(trials) - 1:,} steps" if result.converged else "no minimum"
+    ending = f"minimum after {len(trials) - 1:,} steps" if result.converged else "no minimum found"
     curves = [LossCurve(f"{_FIT}: {ending}", np.arange(1, len(trials) + 1), losses)]
     for name in names:
         rate = {"learning_rate": chosen_rates[name]} if name in chosen_rates else {}
@@ -146,7 +150,7 @@ def descents(
 def _build_optimizer_curve(name: str, run: TrainingRun) -> LossCurve:
     """Build the loss curve of a training run with full-batch updates."""
     steps, losses = over_time(run, "step")
-    ending = f"{format_number(losses[-1], 3)} at the end"
+    ending = f"final loss {format_number(losses[-1], 3)}"
     if run.stopped == "diverged":
         ending = "diverges"
     rate = mark_rounding(float(run.settings["learning_rate"]), 2)

@@ -168,7 +168,7 @@ class StepErrors:
         near = np.lib.stride_tricks.sliding_window_view(padded, 2 * _NEIGHBOURS + 1)
         expected = np.fmax.reduce(near, axis=1)
         if not np.isfinite(expected).any():
-            raise UsageError(f"the scheme {scheme!r} is nan at every step")
+            raise UsageError(f"the error of scheme {scheme!r} is nan at every step size")
         # No error is better than the last digit of the derivative. Without a subtraction, the
         # errors of all small steps are equal except for random rounding.
         tolerance = 10.0 if scheme == "complex-step" else 1.0
@@ -277,8 +277,8 @@ def _format_curve_label(errors: StepErrors, scheme: str) -> str:
     """Format the legend label of a difference scheme, with its best step size."""
     values = errors.errors[scheme]
     if not np.nanmax(values, initial=0) > 0:
-        what = "error" if np.isfinite(values).any() else "number"
-        return f"{scheme}: no {what} at any step"
+        ending = "exact" if np.isfinite(values).any() else "nan"
+        return f"{scheme}: {ending} at every step"
     best = errors.best(scheme)
     smaller = errors.find_best_steps(scheme)[errors.steps <= best]
     which = "every h up to" if len(smaller) > 2 * _NEIGHBOURS + 1 and smaller.all() else "best h"

@@ -40,9 +40,9 @@ def final_losses(
     rest = [tuple((n, v) for n, v in of.items() if n not in (axis, "seed")) for of in sweep.varied]
     values = list(dict.fromkeys(of[axis] for of in sweep.varied))
     positions = [float(v) for v in (values if axis == SAMPLES else range(len(values)))]
-    default_title = f"Loss over {'the number of training samples' if axis == SAMPLES else 'models'}"
+    default_title = f"Final loss by {'number of training samples' if axis == SAMPLES else 'model'}"
     figure, axes, look = slide.create_plot(
-        dark, title, default_title, x=_AXES[axis], y="loss at the end"
+        dark, title, default_title, x=_AXES[axis], y="final loss"
     )
     shown: list[float] = []
     for order, key in enumerate(dict.fromkeys(rest)):

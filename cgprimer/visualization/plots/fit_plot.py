@@ -114,7 +114,7 @@ def _draw_curve(axes: slide.Axes, result: Fit, level: float, look: Theme) -> Arr
     measured = [result.problem.target.min(), result.problem.target.max(), value.min(), value.max()]
     if np.isfinite([least, most]).all():
         band_style = {"facecolor": to_rgba(curve["color"], 0.25), "edgecolor": curve["color"]}
-        label = f"{format_number(100 * level, 3)} % band"
+        label = f"{format_number(100 * level, 3)} % confidence band"
         axes.fill_between(x, least, most, **band_style, linestyle="--", label=label)
     span = max(measured) - min(measured) or 1.0  # a very wide band is cut off
     axes.set_ylim(

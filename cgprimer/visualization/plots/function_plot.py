@@ -241,7 +241,7 @@ def _choose_range(
     low = check_real_number("the start of the range", middle - half if low is None else low)
     high = check_real_number("the end of the range", middle + half if high is None else high)
     if not low < high:
-        raise UsageError(f"the range must ascend, got {low:g} to {high:g}")
+        raise UsageError(f"the range must be ascending, got {low:g} to {high:g}")
     if middle != tangent:
         return low, high
     for half in _HALF_RANGES:

@@ -76,7 +76,7 @@ def gradients(
     >>> import cgprimer
     >>> chain = cgprimer.networks.chain(20, activation="sigmoid")
     >>> gradients(chain).axes[0].texts[0].get_text()
-    'shrinks by a factor of 0.067 per layer, 4.6e-23 of it arrives: vanishes'
+    'shrinks by a factor of 0.067 per layer, to 4.6e-23 of its norm: vanishes'
     """
     check_graph(graph)
     if loss is not None:
@@ -84,9 +84,9 @@ def gradients(
     graph, of = add_element_output(graph, of)
     target = resolve_output(graph, of)
     layers = adjoint_sizes(graph, at, target)
-    default_title = f"Adjoints of {target}, layer by layer"
+    default_title = f"Adjoints by layer, for output {target}"
     figure, axes, look = slide.create_plot(
-        dark, title, default_title, x=f"depth: steps from {target}", y="size of the adjoint"
+        dark, title, default_title, x=f"depth: distance from {target}", y="norm of the adjoint"
     )
     _draw_norms(axes, layers, look)
     slide.use_log_axis(axes, "y")
@@ -108,7 +108,7 @@ def _draw_norms(axes: slide.Axes, layers: tuple[Layer, ...], look: Theme) -> Non
     if any(len(layer.names) > 1 for layer in layers):
         axes.plot(*zip(*points, strict=True), linestyle="", marker="^", markersize=8, alpha=0.7,
                   color=look.curves[1], label="each variable")  # fmt: skip
-    axes.plot(shown, **style, linewidth=2.4, markersize=9, label="all of a depth (norm)")
+    axes.plot(shown, **style, linewidth=2.4, markersize=9, label="all variables of a depth")
     axes.set_yscale("log")
     low, high = np.nanmin([s for _, s in points]), np.nanmax([s for _, s in points])
     margin = max(3.0, (high / low) ** 0.12)
@@ -152,11 +152,11 @@ def describe_change(layers: tuple[Layer, ...]) -> str:
     for depth, size in enumerate(sizes):
         if not 0 < size < np.inf:
             where = f"from depth {depth} on ({join_names(layers[depth].names, 2)})"
-            return f"nothing arrives {where}" if size == 0 else f"not finite {where}"
+            return f"the adjoint is {'0' if size == 0 else 'not finite'} {where}"
     ratio = sizes[-1] / sizes[0]
     factor, fraction = ratio ** (1 / (len(sizes) - 1)), format_number(ratio, 2)
     change = "grows" if factor > 1 else "shrinks"
     what = f"{change} by a factor of {format_number(factor, 2)} per layer"
     if LEAST <= ratio <= 1 / LEAST:
-        return f"{what}, {fraction} of it arrives: neither vanishes nor explodes"
-    return f"{what}, {fraction} of it arrives: {'explodes' if ratio > 1 else 'vanishes'}"
+        return f"{what}, to {fraction} of its norm: neither vanishes nor explodes"
+    return f"{what}, to {fraction} of its norm: {'explodes' if ratio > 1 else 'vanishes'}"

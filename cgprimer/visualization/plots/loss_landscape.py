@@ -164,7 +164,7 @@ def compute_landscape(
     if data is None:
         samples = 200 if graph.inputs else 1
         data = make_dataset(graph, samples=samples, truth=values, seed=options.seed)
-    dataset = require_in_memory(load_samples(graph, data, loss), "a surface is of all samples")
+    dataset = require_in_memory(load_samples(graph, data, loss), "a loss surface uses all samples")
     elements = split_arrays(values, graph.shapes)
     scalars = {name: float(value) for name, value in elements.items()}
     engine = "numpy" if len(dataset) < MANY_SAMPLES else "auto"
@@ -179,7 +179,7 @@ def compute_landscape(
     points = np.stack(np.meshgrid(first, second), axis=-1).reshape(-1, 2)
     losses = mean_loss.at_points(points).reshape(grid, grid)
     if not np.isfinite(losses).any():
-        raise UsageError("the loss is not finite anywhere in these ranges")
+        raise UsageError("the loss is not finite anywhere in the given ranges")
     corner = {name: low + (high - low) / 10 for name, (low, high) in zip(names, sides, strict=True)}
     if loss == FUNCTION and reference is not None:  # a descent of a function starts at its point
         corner, reference = dict(zip(names, reference, strict=True)), None
@@ -253,7 +253,7 @@ def _compute_path(
     rule = find_optimizer(name)
     if rule.kind != "rule":
         raise UsageError(
-            f"{name} has no update rule for a single iteration, so its path cannot be drawn"
+            f"cannot draw the path of {name}: it has no update rule for a single iteration"
         )
     loss, slope = at_point(start)
     if rate is None:  # the first update moves by about a hundredth of the picture
@@ -312,7 +312,7 @@ def _choose_ranges(
     for name, ends in zip(names, pairs, strict=True):
         low, high = (check_real_number(f"an end of the range of {name}", end) for end in ends)
         if not low < high:
-            raise UsageError(f"the range of {name} must ascend, got {low:g} to {high:g}")
+            raise UsageError(f"the range of {name} must be ascending, got {low:g} to {high:g}")
         checked.append((low, high))
     return checked
 

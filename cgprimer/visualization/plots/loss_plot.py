@@ -82,7 +82,7 @@ def loss(
     ]
     if not any(isfinite(value) for run in drawn.values() for value in run.step_losses):
         raise UsageError(
-            "all losses of these runs are infinite or nan",
+            "all losses of the runs are infinite or nan",
             hint="train again with a smaller learning rate (--learning-rate)",
         )
     longest = max(len(c.losses) for c in curves)
@@ -156,7 +156,7 @@ def _choose_window(smooth: int | None, longest: int) -> int:
     """Return the window of the moving average; the default depends on the longest run."""
     if smooth is None:
         smooth = 1 if longest <= _READABLE else longest // 100
-    return check_integer("the number of losses in a mean (smooth)", smooth, minimum=1)
+    return check_integer("the window of the moving average (smooth)", smooth, minimum=1)
 
 
 def _build_curve(

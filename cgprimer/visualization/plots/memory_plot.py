@@ -26,20 +26,21 @@ def memory(
     >>> from cgprimer import Value, memory as kept_by
     >>> x = Value([1.0, 2.0])
     >>> memory({"tanh": kept_by(x.tanh().sum())}).axes[0].get_ylabel()
-    'kept so far, bytes'
+    'memory, in bytes'
     """
     memories = kept if isinstance(kept, Mapping) else {"": kept}
     if not memories or not all(isinstance(entry, Memory) for entry in memories.values()):
         raise UsageError(
             "plot.memory() requires results of cgprimer.memory()",
-            hint='plot.memory({"saved": cgprimer.memory(a), "again": cgprimer.memory(b)})',
+            hint="pass results: plot.memory("
+            '{"saved": cgprimer.memory(a), "again": cgprimer.memory(b)})',
         )
     largest = max(entry.kept for entry in memories.values())
     power = next((p for p in range(3) if largest < 10 * 1000 ** (p + 1)), 3)
     unit = 1000**power
     figure, axes, look = slide.create_plot(
-        dark, title, "What is kept for the backward pass",
-        x="values kept, in the order of computing", y=f"kept so far, {_UNITS[power]}",
+        dark, title, "Memory saved for the backward pass",
+        x="saved values, in the order of computation", y=f"memory, in {_UNITS[power]}",
     )  # fmt: skip
     for order, (name, entry) in enumerate(memories.items()):
         sizes = [0.0, *accumulate(row.bytes / unit for row in entry.rows if not row.given)]

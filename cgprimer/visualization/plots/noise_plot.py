@@ -194,7 +194,9 @@ def noisy_descents(
         raise UsageError(f"the parameter {name!r} has no initial value", hint=hint)
     if data is None:
         data = make_dataset(graph, truth=given_values, samples=_SAMPLES, seed=seed)
-    samples = require_in_memory(load_samples(graph, data, loss), "a step needs all samples")
+    samples = require_in_memory(
+        load_samples(graph, data, loss), "full-batch descent uses all samples"
+    )
     samples.check_finite()
     if max(sizes) > len(samples):
         what = f"a batch of {max(sizes)} requires at least {max(sizes)} samples"
@@ -212,7 +214,7 @@ def noisy_descents(
         full = _compute_path(loss_over, first, rate, [everything] * steps)
         if not np.isfinite(full[-1]):
             hint = "choose a smaller learning rate (--rate)"
-            raise UsageError("gradient descent must converge, but it diverges", hint=hint)
+            raise UsageError("full-batch gradient descent diverges", hint=hint)
         valley = _find_valley(values, losses, full[-1])
         panels = []
         for size in sizes:
@@ -288,8 +290,10 @@ def _choose_rate(values: Array, slopes: Array, start: float, rate: float | None)
     near = np.abs(values - start) <= (values[-1] - values[0]) / 4
     largest = float(np.nanmax(np.where(near, curvature, np.nan)))
     if not 0 < largest < np.inf:
-        hint = "choose a learning rate (--rate)"
-        raise UsageError("the loss has no minimum near the start", hint=hint)
+        hint = "pass a learning rate: rate=0.1 (--rate 0.1)"
+        raise UsageError(
+            "cannot choose a learning rate: the loss is not convex near the start", hint=hint
+        )
     return 0.5 / largest
 
 
@@ -349,7 +353,7 @@ def _draw_paths(
     """Draw the path of the parameter in each run, with time from top to bottom."""
     slide.style_axes(axes, look, x=descents.name, y="step" if first else "")
     steps = np.arange(len(descents.full))
-    labels = {False: "SGD that stays", True: "SGD that leaves"}
+    labels = {False: "SGD run that stays", True: "SGD run that leaves"}
     for path, left in zip(panel.paths, panel.left, strict=True):
         dashes = (0, (5, 1.5)) if left else "-"
         axes.plot(path, steps, color=look.curves[int(left)], linewidth=1.1, alpha=0.75,
@@ -369,7 +373,7 @@ def _draw_paths(
         markerfacecolor="none",
         markevery=[-1],
     )
-    _mark_valley(axes, descents, look, label="end of the valley")
+    _mark_valley(axes, descents, look, label="boundary of the valley")
     axes.set_xlim(descents.values[0], descents.values[-1])
     axes.set_ylim(0, len(steps) - 1)
     slide.use_linear_axis(axes, "x", max_ticks=6)

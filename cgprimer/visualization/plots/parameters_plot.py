@@ -70,7 +70,10 @@ def parameters(
     truth = merge_true_values(learned)
     chosen = _choose_parameters(learned, names)
     if final and log_steps:
-        raise UsageError("final values have no axis of steps", hint="omit --log-steps")
+        raise UsageError(
+            "`log_steps` (--log-steps) and `final` (--final) exclude each other",
+            hint="omit --log-steps",
+        )
     if final:
         labels = {"x": "parameter", "y": "value"}
         figure, axes, look = slide.create_plot(dark, title, "Learned values", **labels)
@@ -243,7 +246,7 @@ def _draw_final_values(
             k + offset: run.parameters[n] for k, n in enumerate(names) if n in run.parameters
         }
         style = {**slide.choose_curve_style(order, look), "linestyle": "", "markersize": 12}
-        label = f"{name}, learnt"
+        label = f"{name}, learned"
         if run.stopped == "diverged" or any(not abs(v) <= far for v in learned.values()):
             learned, label = {}, f"{name}: diverged, not shown"
             style["marker"] = ""

@@ -31,7 +31,7 @@ def name_runs(runs: Sequence[Run | Mapping[str, Run]]) -> dict[str, TrainingRun]
     """
     paths = [Path(run) for run in runs if isinstance(run, str | Path)]
     if len({path.resolve() for path in paths}) < len(paths):
-        raise UsageError("the same run is given twice")
+        raise UsageError("the same run file is passed twice")
     stems = [path.name.removesuffix(".json") for path in paths]
     file_names = iter(stems if len(set(stems)) == len(stems) else map(str, paths))
     result: dict[str, TrainingRun] = {}
@@ -45,7 +45,8 @@ def name_runs(runs: Sequence[Run | Mapping[str, Run]]) -> dict[str, TrainingRun]
             if not isinstance(loaded, TrainingRun):
                 raise UsageError(
                     f"a run must be a TrainingRun or a file, got {type(loaded).__name__}",
-                    hint="cgprimer.train(...) returns a run, cgprimer train --save writes a file",
+                    hint="pass the result of cgprimer.train(...) or a file written by cgprimer"
+                    " train --save",
                 )
             result[str(name)] = loaded
     if not result:

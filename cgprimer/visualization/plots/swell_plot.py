@@ -28,9 +28,9 @@ from cgprimer.visualization.plots.cost_plot import sort_counts
 
 LIMIT = 20_000  # maximum number of operations of a formula
 _CURVES = {  # legend labels, and the attributes of `Swell` with their counts
-    "derivative as a formula (symbolic)": "formula",
-    "expression as a formula": "written_out",
-    "symbolic, equal parts shared": "shared",
+    "symbolic derivative, as one formula": "formula",
+    "expression, as one formula": "written_out",
+    "symbolic derivative, equal parts shared": "shared",
     "reverse mode": "reverse",
     "expression, each value named once": "expression",
 }
@@ -74,7 +74,7 @@ def swell(
             ends.append((last, end))
         else:  # other curves continue to the right
             slide.mark_end(axes, (last, end), f"{end:,}", style["color"], look)
-            label = f"{name}: too large a formula beyond depth {last}"
+            label = f"{name}: too large beyond depth {last}"
         axes.plot(*zip(*points, strict=True), **style, linewidth=2.4, markersize=9, label=label)
     least, most = rows[0].depth, rows[-1].depth
     axes.set_xlim(least - 0.3, most + 0.06 * (most - least + 1) + 0.3)

@@ -76,7 +76,7 @@ def variance(
     lines = [
         (result.variances, f"measured over {batches:,} batches: slope {slope}"),
         (result.of_one / x, "1/B"),
-        (np.full(len(x), result.square), "square of the gradient over all samples"),
+        (np.full(len(x), result.square), "squared norm of the full gradient"),
     ]
     for order, (values, label) in enumerate(lines):
         style = slide.choose_curve_style(order, look) | ({} if order == 0 else {"marker": ""})

@@ -156,7 +156,7 @@ def _draw_steps(
         axes.plot([time] * 2, limits, color=look.ink, linewidth=3.0 if is_single else 1.4,
                   linestyle="-" if is_single else (0, (2, 2)), zorder=3)  # fmt: skip
     mark: dict[str, Any] = {"marker": "|", "markersize": 18, "markeredgewidth": 2.0}
-    label = "makes a step" if is_single else "a step"
+    label = "end of a step of this worker" if is_single else "end of a step"
     axes.plot([], [], color=look.ink, linestyle="", **mark, label=label)
 
 
@@ -178,7 +178,7 @@ def _draw_losses(
     title: str | None,
 ) -> slide.Figure:
     """Plot the losses of runs over steps, and next to them over time."""
-    figure, look = slide.create_figure(dark, title, "The same runs over steps and over time")
+    figure, look = slide.create_figure(dark, title, "Loss over steps and over time")
     both: Any = figure.subplots(1, 2, sharey=True)
     virtual = all(record.is_simulated for record in records.values())
     clock = f"seconds{virtual * ' of the virtual clock'}"
@@ -212,8 +212,8 @@ def _draw_staleness(
 ) -> slide.Figure:
     """Draw a histogram of gradient staleness for each run."""
     figure, axes, look = slide.create_plot(
-        dark, title, "How old gradients are when they are used",
-        x="staleness: steps between a gradient's parameters and its own", y="fraction of gradients",
+        dark, title, "Staleness of gradients",
+        x="staleness: steps while a gradient is computed", y="fraction of gradients",
     )  # fmt: skip
     oldest = max((max(r.staleness, default=0) for r in records.values()), default=0)
     bin_width = -(-(oldest + 1) // _MAX_BARS)

@@ -42,7 +42,7 @@ function buildPlane() {
   const entry = addElement("span", $("legend"), "entry");
   const swatch = addShape("svg", entry, { viewBox: "-22 -22 44 44", class: "swatch" });
   addShape("circle", swatch, { class: "ring wrong", r: 18 });
-  entry.append("predicted wrongly");
+  entry.append("wrong prediction");
 }
 function buildLoss() { // on a logarithmic axis if all losses are positive
   const svg = $("loss"), [left, right, top, bottom] = [80, 585, 15, 215];
