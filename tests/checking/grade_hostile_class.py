@@ -22,8 +22,8 @@ from typing import Any
 from cgprimer.course.checks import sandbox
 from cgprimer.course.checks.batch_checks import check_all
 from cgprimer.course.checks.check_results import Result
-from cgprimer.course.checks.class_page import class_page
-from cgprimer.course.checks.result_files import csv_text, gradescope, junit_xml
+from cgprimer.course.checks.class_page import render_class_page
+from cgprimer.course.checks.result_files import convert_to_gradescope, format_csv, format_junit_xml
 from cgprimer.course.checks.result_journal import ResultJournal
 from cgprimer.course.checks.sandbox import Limits
 from cgprimer.course.checks.submission_search import find_submissions
@@ -79,11 +79,11 @@ def main(folder: Path, protection: str, students: int, hostile: int, jobs: int) 
     seconds = time.perf_counter() - started
     results = {r.submission: r for r in batch.results}
     written = [
-        csv_text(batch.results),
-        class_page(batch.results, "class"),
-        junit_xml(batch.results),
+        format_csv(batch.results),
+        render_class_page(batch.results, "class"),
+        format_junit_xml(batch.results),
     ]
-    written += [json.dumps(gradescope(r)) for r in batch.results]
+    written += [json.dumps(convert_to_gradescope(r)) for r in batch.results]
     stored = ResultJournal(folder / "class.journal").results
     return {
         "seconds": seconds,

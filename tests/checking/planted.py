@@ -15,7 +15,7 @@ import numpy as np
 import cgprimer
 from cgprimer import ExpressionGraph, networks
 from cgprimer.course.checks.gradient_check import GradientCheck, build_gradient_check
-from cgprimer.course.checks.question_points import arguments_at
+from cgprimer.course.checks.question_points import select_arguments
 from tests.checking.students import FUNCTIONS, Habits, Node, Student
 
 Point = Mapping[str, Any]
@@ -102,7 +102,7 @@ def asked(graph: ExpressionGraph, number: int) -> GradientCheck:
 def answers(check: GradientCheck, function: Callable[[Point], Any]) -> list[Any]:
     """What a function returns at the points of a check."""
     given = check.points.arguments
-    return [function(arguments_at(check.question, given, k)) for k in range(len(check.points))]
+    return [function(select_arguments(check.question, given, k)) for k in range(len(check.points))]
 
 
 def samples(check: GradientCheck, point: Point) -> list[dict[str, float]]:
@@ -183,7 +183,7 @@ def one_path(graph: ExpressionGraph, number: int) -> Any:
     if check.question.batch:
         return None
     good, student = right(check), Student(check.question.graph)
-    place = arguments_at(check.question, check.points.arguments, 0)
+    place = select_arguments(check.question, check.points.arguments, 0)
     many = {n: student.paths(place, n) for n in check.question.wrt}
     chosen = [n for n, paths in many.items() if len(paths) > 1]
     if not chosen:

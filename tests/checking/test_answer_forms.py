@@ -77,13 +77,13 @@ def broken(value: Any, draw: Random) -> Any:
 @pytest.mark.parametrize("kind", CHECKS)
 def test_answers_of_any_structure(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     source, check = CHECKS[kind]
-    run, reports = sandbox._run_here, list[Any]()
+    run, reports = sandbox._run_notebook, list[Any]()
 
     def once(*given: Any) -> sandbox.Answers:
         reports.append(run(*given))
         return reports[-1]
 
-    monkeypatch.setattr(sandbox, "_run_here", once)
+    monkeypatch.setattr(sandbox, "_run_notebook", once)
     names = names_of(source)
     right = check(names)
     assert not any("structure" in part.message for part in right.parts)
@@ -102,7 +102,7 @@ def test_answers_of_any_structure(kind: str, monkeypatch: pytest.MonkeyPatch) ->
                 answers = replace(answers, values=tuple(values))
             return answers
 
-        monkeypatch.setattr(sandbox, "_run_here", forged)
+        monkeypatch.setattr(sandbox, "_run_notebook", forged)
         try:
             result = check(names)
         except StopIteration:  # other optimizers are asked for
@@ -115,7 +115,7 @@ def test_a_wrong_structure_is_that_students_failure(monkeypatch: pytest.MonkeyPa
     for kind, (source, check) in CHECKS.items():
         monkeypatch.setattr(
             sandbox,
-            "_run_here",
+            "_run_notebook",
             lambda names, requests, driver: sandbox.Answers(({"no call": 1},) * len(requests)),
         )
         result = check(names_of(source))
@@ -127,7 +127,7 @@ def test_a_wrong_structure_is_that_students_failure(monkeypatch: pytest.MonkeyPa
 
 def test_a_graph_of_a_wrong_structure_is_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     forged = sandbox.Answers(({"nodes": [], "at": [5]},) * 2)
-    monkeypatch.setattr(sandbox, "_run_here", lambda *_: forged)
+    monkeypatch.setattr(sandbox, "_run_notebook", lambda *_: forged)
     with refused(UsageError):
         build_engine_graph(names_of(SOLUTION))
 

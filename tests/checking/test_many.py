@@ -20,8 +20,8 @@ import pytest
 from cgprimer.course.checks import batch_checks, package_wheel
 from cgprimer.course.checks.batch_checks import check_all
 from cgprimer.course.checks.check_results import LEVELS, Failure, Part, Result, create_failed_result
-from cgprimer.course.checks.class_page import class_page
-from cgprimer.course.checks.result_files import csv_text, gradescope, junit_xml
+from cgprimer.course.checks.class_page import render_class_page
+from cgprimer.course.checks.result_files import convert_to_gradescope, format_csv, format_junit_xml
 from cgprimer.course.checks.result_journal import ResultJournal
 from cgprimer.course.checks.sandbox import Limits, MachineError
 from cgprimer.course.checks.submission_search import find_submissions
@@ -355,7 +355,12 @@ def test_texts_in_results_are_bounded_and_can_be_written(folder: Path) -> None:
     journal = ResultJournal(folder.parent / "journal")
     found = check_all(check, {"ann.py": folder / "ann.py"}, Limits(), journal=journal).results
     assert len(json.dumps(found[0].to_dict())) < 2_000_000
-    for text in (csv_text(found), class_page(found, ""), junit_xml(found), str(found[0])):
+    for text in (
+        format_csv(found),
+        render_class_page(found, ""),
+        format_junit_xml(found),
+        str(found[0]),
+    ):
         text.encode()
     stored = ResultJournal(folder.parent / "journal").results
     assert next(iter(stored.values())).parts == found[0].parts
@@ -383,33 +388,37 @@ def hostile() -> Result:
 
 
 def test_text_from_outside_is_escaped_wherever_it_goes() -> None:
-    page = class_page([hostile()], HOSTILE)
+    page = render_class_page([hostile()], HOSTILE)
     assert "<script>" not in page
     assert page.count("&lt;script&gt;") > 5
-    row = list(csv.reader(io.StringIO(csv_text([hostile()]))))
+    row = list(csv.reader(io.StringIO(format_csv([hostile()]))))
     assert row[1][0].startswith("'=<script>")
     assert row[0][3] == "'=1+1"
-    root = xml.fromstring(junit_xml([hostile()]))
+    root = xml.fromstring(format_junit_xml([hostile()]))
     assert HOSTILE in (root.findtext(".//failure") or "")
-    assert not {"\x00", "\x07", "\x1b"} & {*str(hostile()), *csv_text([hostile()])}
-    assert "<script>" in json.dumps(gradescope(hostile()))  # as text: output_format says so
-    assert gradescope(hostile())["output_format"] == "text"
+    assert not {"\x00", "\x07", "\x1b"} & {*str(hostile()), *format_csv([hostile()])}
+    assert "<script>" in json.dumps(
+        convert_to_gradescope(hostile())
+    )  # as text: output_format says so
+    assert convert_to_gradescope(hostile())["output_format"] == "text"
 
 
 def test_names_from_right_to_left_stay_apart() -> None:
     part = Part("w", 1.0, 0.0, "wrong", "sign")
-    page = class_page([Result("gradient", f"{name}.py", (part,)) for name in ("محمد", "bob")], "")
+    page = render_class_page(
+        [Result("gradient", f"{name}.py", (part,)) for name in ("محمد", "bob")], ""
+    )
     assert "<bdi>محمد</bdi>, <bdi>bob</bdi>" in page
 
 
 def test_a_failure_without_parts_has_no_percent() -> None:
     result = Result("trace", "ann.csv", (), failure=Failure("answers", "another sheet"))
     assert result.percent == 0
-    assert "100 %" not in class_page([result], "")
+    assert "100 %" not in render_class_page([result], "")
 
 
 def test_junit_has_the_structure_that_servers_read(results: list[Result]) -> None:
-    root = xml.fromstring(junit_xml(results))
+    root = xml.fromstring(format_junit_xml(results))
     assert root.tag == "testsuites"
     assert {name: root.get(name) for name in ("tests", "failures", "errors")} == {
         "tests": "10",
@@ -425,7 +434,7 @@ def test_junit_has_the_structure_that_servers_read(results: list[Result]) -> Non
         float(suite.get("time", ""))
         assert all(case.get("name") and case.get("classname") for case in cases)
         assert all({child.tag for child in case} <= {"failure", "error"} for case in cases)
-    only = xml.fromstring(junit_xml([results[1].at("points")]))
+    only = xml.fromstring(format_junit_xml([results[1].at("points")]))
     assert [case.get("name") for case in only.iter("testcase")] == ["half"]
     assert "sign" not in xml.tostring(only, encoding="unicode")
 

@@ -12,7 +12,7 @@ import pytest
 from cgprimer.core.operations.primitive_registry import FUNCTIONS, Primitive
 from cgprimer.course.checks import gradient_check as gradient_module
 from cgprimer.course.checks.gradient_check import GradientCheck, build_gradient_check
-from cgprimer.course.checks.question_points import arguments_at
+from cgprimer.course.checks.question_points import select_arguments
 from tests.checking.piecewise import (
     ALONE,
     PIECEWISE,
@@ -44,7 +44,7 @@ def differs(check: GradientCheck, other: GradientCheck, mistake: Mistake) -> set
     right, wrong = program(check), program(check, mistake)
     names: set[str] = set()
     for index in np.flatnonzero(other.points.smooth):
-        point = arguments_at(other.question, other.points.arguments, int(index))
+        point = select_arguments(other.question, other.points.arguments, int(index))
         ours, theirs = right(point), wrong(point)
         names |= {n for n, v in ours.items() if not math.isclose(v, theirs[n], rel_tol=1e-3)}
     return names

@@ -17,7 +17,7 @@ from cgprimer.cli.shared_options import (
     seed_option,
 )
 from cgprimer.core.graph.loading import load
-from cgprimer.course.checks.result_files import junit_xml
+from cgprimer.course.checks.result_files import format_junit_xml
 from cgprimer.support.files import write_atomically
 
 
@@ -96,7 +96,7 @@ def command(
     for text in result.notes:
         note(f"note: {text}")
     if junit:
-        write_atomically(junit, junit_xml([result]))
+        write_atomically(junit, format_junit_xml([result]))
         note(f"wrote {junit}")
     if as_json:
         echo_json(result.to_dict())

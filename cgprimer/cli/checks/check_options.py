@@ -19,7 +19,7 @@ from cgprimer.cli.option_values import read_names
 from cgprimer.cli.shared_options import NumberRange
 from cgprimer.course.checks.batch_checks import Batch, Check, check_all
 from cgprimer.course.checks.check_results import Failure, Result, create_failed_result
-from cgprimer.course.checks.result_files import csv_text, gradescope, junit_xml
+from cgprimer.course.checks.result_files import convert_to_gradescope, format_csv, format_junit_xml
 from cgprimer.course.checks.result_journal import ResultJournal
 from cgprimer.course.checks.sandbox import Limits
 from cgprimer.course.checks.submission_search import (
@@ -263,11 +263,15 @@ def _write_files(check: Check, submissions: Sequence[str], options: CheckOptions
         if options.autograder:
             check_arguments = [argument for argument in sys.argv[1:] if argument not in submissions]
             arguments, files = _select_autograder_arguments(check_arguments)
-            contents[options.autograder] = course_files.autograder(check.name, arguments, files)
+            contents[options.autograder] = course_files.build_autograder(
+                check.name, arguments, files
+            )
         if options.otter:
-            contents[options.otter] = course_files.otter_test(check, options.feedback)
+            contents[options.otter] = course_files.format_otter_test(check, options.feedback)
         if options.nbgrader:
-            contents[options.nbgrader] = course_files.nbgrader_notebook(check, options.feedback)
+            contents[options.nbgrader] = course_files.format_nbgrader_notebook(
+                check, options.feedback
+            )
     for path, content in contents.items():
         write_atomically(path, content)
         note(f"wrote {path}")
@@ -402,13 +406,13 @@ def _write_result_files(batch: Batch, title: str, options: CheckOptions) -> list
     contents: dict[str, str] = {}
     if options.csv:
         columns = _class_list_columns(students, results)
-        contents[options.csv] = csv_text(results, batch.same, columns)
+        contents[options.csv] = format_csv(results, batch.same, columns)
     if options.page:
-        from cgprimer.course.checks.class_page import class_page
+        from cgprimer.course.checks.class_page import render_class_page
 
-        contents[options.page] = class_page(results, title, batch.same)
+        contents[options.page] = render_class_page(results, title, batch.same)
     if options.junit:
-        contents[options.junit] = junit_xml(shown)
+        contents[options.junit] = format_junit_xml(shown)
     for path, text in contents.items():
         write_atomically(path, text)
     if options.gradescope:
@@ -420,7 +424,7 @@ def _write_gradescope(path: str, results: Sequence[Result]) -> None:
     """Write results.json of one submission, or a file for each submission."""
     if path.endswith(".json"):
         for result in results:
-            write_atomically(path, format_json(gradescope(result)))
+            write_atomically(path, format_json(convert_to_gradescope(result)))
         return
     Path(path).mkdir(exist_ok=True)
     several = list(chain(*find_repeated_submissions(r.submission for r in results).values()))
@@ -428,7 +432,7 @@ def _write_gradescope(path: str, results: Sequence[Result]) -> None:
         name = Path(remove_ending(result.submission)).name
         if result.submission in several:  # a file for each
             name = result.submission.replace(os.sep, "_")
-        write_atomically(Path(path, f"{name}.json"), format_json(gradescope(result)))
+        write_atomically(Path(path, f"{name}.json"), format_json(convert_to_gradescope(result)))
 
 
 def _class_list_columns(

@@ -18,9 +18,9 @@ from pathlib import Path
 from cgprimer import __version__
 from cgprimer.course.checks.check_results import Failure, Result, create_failed_result
 from cgprimer.course.checks.result_journal import ResultJournal
-from cgprimer.course.checks.sandbox import Limits, MachineError, Submission, stop_all
+from cgprimer.course.checks.sandbox import Limits, MachineError, Submission, stop_submissions
 from cgprimer.course.checks.submission_files import read_regular_file
-from cgprimer.course.checks.submission_search import PROGRAM_ENDINGS, list_names
+from cgprimer.course.checks.submission_search import PROGRAM_ENDINGS, list_file_names
 from cgprimer.errors import CgprimerError, UsageError, join_names
 
 _MAX_BYTES = 10_000_000  # of a file whose content is compared
@@ -127,10 +127,10 @@ def check_all(
                 on_result(len(first) - len(waiting) + n_finished, len(first))
     except KeyboardInterrupt:  # finished results are returned, and the others are listed
         pool.shutdown(wait=False, cancel_futures=True)
-        stop_all()
+        stop_submissions()
     except MachineError:
         pool.shutdown(wait=False, cancel_futures=True)
-        stop_all()
+        stop_submissions()
         raise
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
@@ -153,7 +153,7 @@ def _check_submission(check: Check, path: Path, limits: Limits) -> Result:
         MachineError: the machine caused an error, not the submission.
     """
     try:
-        reason = _unreadable_reason(path, check.endings)
+        reason = _explain_unreadable(path, check.endings)
         if not reason:
             return check.run(path, limits).cleaned()
         failure = Failure("missing", reason)
@@ -170,12 +170,12 @@ def _check_submission(check: Check, path: Path, limits: Limits) -> Result:
     return create_failed_result(check.name, path.name, check.parts, failure).cleaned()
 
 
-def _unreadable_reason(path: Path, endings: tuple[str, ...]) -> str:
+def _explain_unreadable(path: Path, endings: tuple[str, ...]) -> str:
     """Return the reason why a submission cannot be read; an empty string if it is readable."""
     if path.is_symlink():
         return "the submission is a symbolic link"
     if path.is_dir():
-        files = [name for name in list_names(path) if name.endswith(endings)]
+        files = [name for name in list_file_names(path) if name.endswith(endings)]
         if files:
             return f"the folder contains several submissions: {join_names(files)}"
         return "the folder contains no submission"
@@ -190,7 +190,7 @@ def _read_fingerprint(path: Path) -> bytes:
         status = path.lstat()
         data = repr(status).encode()
         if stat.S_ISDIR(status.st_mode):
-            data = repr(list_names(path)).encode()
+            data = repr(list_file_names(path)).encode()
         elif stat.S_ISREG(status.st_mode):
             data = read_regular_file(path, _MAX_BYTES) or data
     except (OSError, UsageError) as error:

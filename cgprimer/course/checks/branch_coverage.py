@@ -157,7 +157,7 @@ class Branches:
 
     # --- points ------------------------------------------------------------------------------
 
-    def features(self, evaluate: Evaluate) -> tuple[Array, Array]:
+    def compute_features(self, evaluate: Evaluate) -> tuple[Array, Array]:
         """Return which branches each candidate point covers: boolean arrays (features, candidates).
 
         Args:
@@ -271,7 +271,7 @@ def choose_candidates(
     """Return the indices of candidate points that together have every feature, if possible.
 
     Args:
-        features: the required and the optional features; see :meth:`Branches.features`.
+        features: the required and the optional features; see :meth:`Branches.compute_features`.
         badness: the badness of each candidate; a worse candidate is chosen only for features that
             no better candidate covers.
         count: the number of candidates.

@@ -160,7 +160,7 @@ def _read_answers(
         if not isinstance(entry, dict):
             raise InvalidLineError("expected a JSON object")
         if index < 0:
-            loading = _parse_loading(entry, source)
+            loading = _parse_import_result(entry, source)
         elif loading is not True or type(entry.get("request")) is not int:
             raise InvalidLineError("expected an answer to a request")
         elif entry["request"] != index:
@@ -170,7 +170,7 @@ def _read_answers(
     return loading, values
 
 
-def _parse_loading(entry: dict[str, Any], source: Source) -> bool | Failure:
+def _parse_import_result(entry: dict[str, Any], source: Source) -> bool | Failure:
     """Return True if the entry reports a successful import, otherwise the reported failure.
 
     Raises:
@@ -190,7 +190,7 @@ def read_value(entry: dict[str, Any], source: Source) -> Any:
         InvalidLineError: the answer has neither, or both.
     """
     if entry.keys() - {"request"} == {"value"}:
-        return _sanitize(entry["value"])
+        return _sanitize_value(entry["value"])
     if entry.keys() - {"request"} == {"failure"}:
         return _parse_failure(entry["failure"], source)
     raise InvalidLineError("expected a value or a failure")
@@ -207,7 +207,7 @@ def _parse_integer(text: str) -> int:
     return int(text)
 
 
-def _sanitize(value: Any, depth: int = 0) -> Any:
+def _sanitize_value(value: Any, depth: int = 0) -> Any:
     """Return a value in which all strings are printable and of limited length.
 
     Raises:
@@ -218,9 +218,14 @@ def _sanitize(value: Any, depth: int = 0) -> Any:
     if depth > _MAX_DEPTH:
         raise InvalidLineError("the answer is nested too deeply")
     if isinstance(value, list):
-        return [_sanitize(v, depth + 1) if isinstance(v, str | list | dict) else v for v in value]
+        return [
+            _sanitize_value(v, depth + 1) if isinstance(v, str | list | dict) else v for v in value
+        ]
     if isinstance(value, dict):
-        return {sanitize(k[:_MAX_STRING_LENGTH]): _sanitize(v, depth + 1) for k, v in value.items()}
+        return {
+            sanitize(k[:_MAX_STRING_LENGTH]): _sanitize_value(v, depth + 1)
+            for k, v in value.items()
+        }
     return value
 
 

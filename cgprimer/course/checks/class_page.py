@@ -66,7 +66,9 @@ class StudentRow(NamedTuple):
     details: list[DetailLine]
 
 
-def class_page(results: Sequence[Result], title: str, same: Mapping[str, str] | None = None) -> str:
+def render_class_page(
+    results: Sequence[Result], title: str, same: Mapping[str, str] | None = None
+) -> str:
     """Render the HTML page with the results of a class.
 
     Args:
@@ -74,7 +76,7 @@ def class_page(results: Sequence[Result], title: str, same: Mapping[str, str] | 
         title: the title.
         same: an earlier identical submission, keyed by submission.
 
-    >>> "&lt;b&gt;" in class_page([Result("gradient", "<b>.py", ())], "Homework 1")
+    >>> "&lt;b&gt;" in render_class_page([Result("gradient", "<b>.py", ())], "Homework 1")
     True
     """
     repeated = find_repeated_submissions(result.submission for result in results)
@@ -83,7 +85,7 @@ def class_page(results: Sequence[Result], title: str, same: Mapping[str, str] | 
     return render_page(
         "course/checks/class_page.html",
         title,
-        summary=_summarize(results),
+        summary=_summarize_results(results),
         repeated_submissions=[
             f"{student} has {len(submissions)} submissions: {join_names(submissions)}."
             for student, submissions in repeated.items()
@@ -98,7 +100,7 @@ def class_page(results: Sequence[Result], title: str, same: Mapping[str, str] | 
     )
 
 
-def _summarize(results: Sequence[Result]) -> str:
+def _summarize_results(results: Sequence[Result]) -> str:
     """Return a sentence with the number of submissions, the median and the complete submissions."""
     ordered = sorted(results, key=lambda result: result.percent)
     median = ordered[len(ordered) // 2] if ordered else None

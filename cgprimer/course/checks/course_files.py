@@ -71,7 +71,7 @@ def test_%d(env):
 """
 
 
-def autograder(check: str, arguments: Sequence[str], files: Mapping[str, bytes]) -> bytes:
+def build_autograder(check: str, arguments: Sequence[str], files: Mapping[str, bytes]) -> bytes:
     """Build ``autograder.zip`` for Gradescope: scripts, the wheel of cgprimer, and further files.
 
     The arguments are those of ``cgprimer check``, which refer to the further files by their names.
@@ -88,7 +88,7 @@ def autograder(check: str, arguments: Sequence[str], files: Mapping[str, bytes])
     return zip_files(contents, executable=("setup.sh", "run_autograder"))
 
 
-def otter_test(check: Check, level: str) -> str:
+def format_otter_test(check: Check, level: str) -> str:
     """Format a test file for Otter with one test case per part, in the exception-based format.
 
     Source: Otter-Grader's documentation, "Python Format", exception-based.
@@ -100,7 +100,7 @@ def otter_test(check: Check, level: str) -> str:
     return content
 
 
-def nbgrader_notebook(check: Check, level: str) -> str:
+def format_nbgrader_notebook(check: Check, level: str) -> str:
     """Format a notebook for nbgrader: a cell for the solution, and an autograded cell per part.
 
     The last number of a test cell is the points that it earns.

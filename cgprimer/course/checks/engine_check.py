@@ -73,7 +73,7 @@ def check_engine(
     parts = attribute_to_causes([*chain.from_iterable(findings)])
     if stage is None:
         remaining = iter(parts)
-        parts = [_summarize(s, list(islice(remaining, len(s.tasks)))) for s in stages]
+        parts = [_summarize_stage(s, list(islice(remaining, len(s.tasks)))) for s in stages]
     return Result("engine", name, tuple(parts), answers.output, answers.seconds)
 
 
@@ -147,7 +147,7 @@ def _assess_stage(stage: Stage, answers: _Answers, *, reported: bool = True) -> 
     return [Finding(part, {}, stage.number, stage.builds_on, reported=reported) for part in parts]
 
 
-def _summarize(stage: Stage, parts: Sequence[Part]) -> Part:
+def _summarize_stage(stage: Stage, parts: Sequence[Part]) -> Part:
     """Return the verdict on a stage: its points, and the message of its first wrong part."""
     points, possible = sum(part.points for part in parts), sum(part.possible for part in parts)
     bad = [part for part in parts if part.verdict != "right"]

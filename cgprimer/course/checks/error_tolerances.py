@@ -35,12 +35,12 @@ def compute_tolerances(points: Points) -> dict[str, Array]:
     quotient = _OF_VALUE * value + _OF_ROUNDING * rounding + _OF_NORM * norm
     tolerances = {VALUE: rounding + _OF_VALUE * value}
     for name in points.gradient:
-        bound = _MAX_OF_DERIVATIVE * median_size(points, name) or _MAX_FOR_ZERO
+        bound = _MAX_OF_DERIVATIVE * compute_median_size(points, name) or _MAX_FOR_ZERO
         tolerances[name] = points.noise[name] + np.minimum(quotient, bound)
     return tolerances
 
 
-def median_size(points: Points, name: str) -> float:
+def compute_median_size(points: Points, name: str) -> float:
     """Return the median absolute value of a derivative over all points where it is nonzero."""
     values = points.value if name == VALUE else points.gradient[name]
     sizes = np.abs(values[points.smooth])
@@ -59,8 +59,10 @@ def is_float32(points: Points, answers: Array, name: str) -> bool:
     with np.errstate(all="ignore"):
         rounded = answers.astype(np.float32)[points.smooth]
         is_representable = np.array_equal(rounded, answers[points.smooth])
-        largest = max((median_size(points, other) for other in points.gradient), default=0.0)
-        size = max(median_size(points, name), _MAX_OF_DERIVATIVE * largest)
+        largest = max(
+            (compute_median_size(points, other) for other in points.gradient), default=0.0
+        )
+        size = max(compute_median_size(points, name), _MAX_OF_DERIVATIVE * largest)
         bound = SUSPICIOUS * np.maximum(size, np.abs(expected))
         tolerance = np.minimum(_FLOAT32 * points.noise[name], bound)
         is_near = np.abs(answers - expected) <= tolerance

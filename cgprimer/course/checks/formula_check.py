@@ -21,11 +21,11 @@ from cgprimer.course.checks.derivative_statements import DerivativeStatement, re
 from cgprimer.course.checks.error_tolerances import GOOD
 from cgprimer.course.checks.formula_proofs import PROVER
 from cgprimer.course.checks.formula_values import evaluate_formula
-from cgprimer.course.checks.gradient_check import GradientCheck, relative_errors
+from cgprimer.course.checks.gradient_check import GradientCheck, compute_relative_errors
 from cgprimer.course.checks.gradient_questions import Question, build_question
 from cgprimer.course.checks.mistake_search import find_mistakes
 from cgprimer.course.checks.mistakes.wrong_rules import PRODUCT, QUOTIENT
-from cgprimer.course.checks.question_points import Points, arguments_at, choose_points
+from cgprimer.course.checks.question_points import Points, choose_points, select_arguments
 from cgprimer.course.checks.written_answers import WrittenAnswer, read_answer, read_answers
 from cgprimer.errors import CgprimerError, DifferentiationError, UsageError, join_names
 from cgprimer.expressions import ExpressionGraph, Name, parse, unparse
@@ -159,7 +159,7 @@ def _grade_formulas(
     question: Question, points: Points, answers: Answers, values: Mapping[str, Array]
 ) -> tuple[Part, ...]:
     """Grade formulas at all evaluation points; try to prove short, correct formulas equal."""
-    rows = [arguments_at(question, values, k, question.wrt) for k in range(len(points))]
+    rows = [select_arguments(question, values, k, question.wrt) for k in range(len(points))]
     parts = []
     for part in GradientCheck(question, points).grade(rows).parts:
         elements = question.list_elements(part.name)
@@ -189,7 +189,7 @@ def _grade_numbers(question: Question, point: Points, answers: Answers) -> tuple
     wrong = set()
     for element, value in values.items():
         correct = point.gradient[element]
-        error = float(relative_errors(value, correct, point.noise[element])[0])
+        error = float(compute_relative_errors(value, correct, point.noise[element])[0])
         is_rounded = abs(float(value[0] - correct[0])) <= answers[element].last_digit_unit
         if error > GOOD and not is_rounded:
             wrong.add(element)
@@ -333,7 +333,7 @@ def _check_statement(
 def _refute_statement(wrt: str, values: Array, points: Points) -> str:
     """Return a sentence that names a point at which a statement is wrong, and both slopes."""
     correct = points.gradient[wrt]
-    errors = relative_errors(values, correct, points.noise[wrt])
+    errors = compute_relative_errors(values, correct, points.noise[wrt])
     index = int(np.argmax(errors > GOOD))
     where = join_names([f"{n} = {v[index]:g}" for n, v in points.arguments.items()])
     stated = "has no value" if np.isnan(values[index]) else f"gives {values[index]:.5g}"

@@ -51,13 +51,13 @@ def _evaluate(tree: Expression, values: Mapping[str, Any]) -> Any:
     """Evaluate a formula tree with mpmath, given the values of its names."""
     import mpmath
 
-    def leaf(node: Any) -> Any:
+    def evaluate_leaf(node: Any) -> Any:
         """Return the value of a name or constant; return the name of an array unchanged."""
         if isinstance(node, Name):
             return values.get(node.name, node)
         return mpmath.mpf(repr(node.value))
 
-    def apply(primitive: str | Operator, arguments: list[Any]) -> Any:
+    def apply_operation(primitive: str | Operator, arguments: list[Any]) -> Any:
         """Apply a primitive to its arguments, or look up the element of an array."""
         if not isinstance(primitive, str):
             return _find_element(primitive, arguments, values)
@@ -66,7 +66,7 @@ def _evaluate(tree: Expression, values: Mapping[str, Any]) -> Any:
         except UsageError:  # a primitive that a user defined: with the digits of a double
             return mpmath.mpf(float_arithmetic.float_function(primitive)(*map(float, arguments)))
 
-    value = fold(tree, leaf, apply)
+    value = fold(tree, evaluate_leaf, apply_operation)
     if isinstance(value, Name):
         raise UsageError(f"{value.name} is an array: write one of its elements, {value.name}[0]")
     return value

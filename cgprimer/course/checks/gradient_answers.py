@@ -133,9 +133,11 @@ def read_array(value: Any, shape: Shape) -> Answer:
         return Failure("value", f"expected {kind}, got {value!r:.40}")
     if array.shape == shape or (array.size == 1 and not shape):
         return array.reshape(shape)
-    return Failure("shape", f"expected {_describe(shape)}, got {_describe(array.shape)}")
+    return Failure(
+        "shape", f"expected {_describe_shape(shape)}, got {_describe_shape(array.shape)}"
+    )
 
 
-def _describe(shape: Shape) -> str:
+def _describe_shape(shape: Shape) -> str:
     """Describe a shape in words: ``a scalar``, or ``an array of shape [3,2]``."""
     return f"an array of shape {format_shape(shape)}" if shape else "a scalar"

@@ -37,7 +37,7 @@ from cgprimer.course.checks.gradient_answers import VALUE_PART, GradientReader, 
 from cgprimer.course.checks.gradient_questions import VALUE, Question, build_question
 from cgprimer.course.checks.mistake_search import Mistake, find_mistakes
 from cgprimer.course.checks.mistakes.difference_errors import is_central_difference
-from cgprimer.course.checks.question_points import Points, arguments_at, choose_points
+from cgprimer.course.checks.question_points import Points, choose_points, select_arguments
 from cgprimer.course.checks.sandbox import Limits, Request, Submission, run_submission
 from cgprimer.errors import UsageError, join_names
 from cgprimer.expressions import ExpressionGraph
@@ -87,7 +87,10 @@ class GradientCheck:
         requests: list[Request] = [
             {
                 "call": "call",
-                "arguments": [self.function, arguments_at(self.question, self.points.arguments, k)],
+                "arguments": [
+                    self.function,
+                    select_arguments(self.question, self.points.arguments, k),
+                ],
             }
             for k in range(len(self.points))
         ]
@@ -118,7 +121,9 @@ class GradientCheck:
         values, failures = self._collect_values(answers)
         tolerances = compute_tolerances(points)
         correct = {**points.gradient, VALUE: points.value}
-        errors = {e: relative_errors(v, correct[e], tolerances[e]) for e, v in values.items()}
+        errors = {
+            e: compute_relative_errors(v, correct[e], tolerances[e]) for e, v in values.items()
+        }
         good = self.tolerance or (FINE if question.has_kinks else GOOD)
         bad = [
             e for e, v in values.items() if np.any(errors[e][points.smooth & ~np.isnan(v)] > good)
@@ -177,7 +182,7 @@ class GradientCheck:
         smooth, notes = self.points.smooth, {}
         for element in bad:
             answers, rounded = values[element], self._gradient_at_float32_points[element]
-            float32_errors = relative_errors(answers, rounded, tolerances[element])
+            float32_errors = compute_relative_errors(answers, rounded, tolerances[element])
             if is_float32(self.points, answers, element) or np.all(float32_errors[smooth] <= good):
                 notes[element] = _FLOAT32
             elif (
@@ -210,9 +215,9 @@ class GradientCheck:
     ) -> Part:
         """Return the verdict on one part; ``note`` is the message for a correct part."""
         smooth = self.points.smooth
-        largest = {e: float(np.max(errors[e], where=smooth, initial=0.0)) for e in values}
+        max_errors = {e: float(np.max(errors[e], where=smooth, initial=0.0)) for e in values}
         is_missing = np.all(np.isnan([*values.values()]), axis=0)
-        verdict = classify_error(max(largest.values()), self.question.has_kinks, self.tolerance)
+        verdict = classify_error(max(max_errors.values()), self.question.has_kinks, self.tolerance)
         if failure and is_missing.all():
             return Part(name, 1.0, 0.0, "wrong", message=str(failure).splitlines()[0])
         if verdict == "right":
@@ -220,21 +225,21 @@ class GradientCheck:
             message = _AT_A_KINK if np.any(at_kinks > SUSPICIOUS) else note
             return Part(name, 1.0, 1.0, verdict, message=message)
         explaining = [mistakes[e] for e in values if e in mistakes]
-        message = self._describe_errors(explaining, {e: errors[e] for e in values}, largest)
+        message = self._describe_errors(explaining, {e: errors[e] for e in values}, max_errors)
         if is_missing.any():
             if len(values) == 1 and not explaining:
                 message = ""
             missing = f"value missing or nan at {np.sum(is_missing)} of {len(is_missing)} points"
             message = f"{missing}; {message}" if message else missing
         mistake = explaining[0].name if explaining else ""
-        evidence = self._collect_evidence(name, verdict, values, errors, largest)
+        evidence = self._collect_evidence(name, verdict, values, errors, max_errors)
         return Part(name, 1.0, _CREDIT.get(verdict, 0.0), verdict, mistake, message, evidence)
 
     def _describe_errors(
         self,
         mistakes: Sequence[Mistake],
         errors: Mapping[str, Array],
-        largest: Mapping[str, float],
+        max_errors: Mapping[str, float],
     ) -> str:
         """Return a message that names the mistakes, or else counts the correct values."""
         good = self.tolerance or GOOD
@@ -242,7 +247,7 @@ class GradientCheck:
         if mistakes and mistakes[0].alternatives:
             message += f" (other possible mistakes: {', '.join(mistakes[0].alternatives)})"
         if len(errors) > 1:
-            wrong = sum(error > good for error in largest.values())
+            wrong = sum(error > good for error in max_errors.values())
             return f"{wrong} of {len(errors)} elements are wrong" + (message and f": {message}")
         if message:
             return message
@@ -257,12 +262,12 @@ class GradientCheck:
         verdict: Verdict,
         values: Mapping[str, Array],
         errors: Mapping[str, Array],
-        largest: Mapping[str, float],
+        max_errors: Mapping[str, float],
     ) -> tuple[str, str]:
         """Return lines of evidence: the point with the largest error, and the student's value."""
-        element = max(largest, key=largest.__getitem__)
+        element = max(max_errors, key=max_errors.__getitem__)
         index = int(np.argmax(np.where(self.points.smooth, errors[element], -1.0)))
-        arguments = arguments_at(self.question, self.points.arguments, index)
+        arguments = select_arguments(self.question, self.points.arguments, index)
         point = join_names([f"{n} = {_format_value(v)}" for n, v in arguments.items()], _MAX_NAMES)
         label = "yours is" if element in (name, VALUE) else f"your {element} is"
         return (
@@ -294,12 +299,13 @@ def classify_error(error: float, kinks: bool = False, tolerance: float | None = 
     return "suspicious" if error <= SUSPICIOUS else "wrong"
 
 
-def relative_errors(answers: Array, correct: Array, noise: Array) -> Array:
+def compute_relative_errors(answers: Array, correct: Array, noise: Array) -> Array:
     """Return ``|a - n|/max(|a|, |n|)``, after subtracting the tolerance ``noise`` from ``|a - n|``.
 
     The error of nan is infinite.
 
-    >>> relative_errors(np.array([1.5, np.nan, 1e-17]), np.array([1.0, 1.0, 0.0]), 1e-16).round(3)
+    >>> answers, correct = np.array([1.5, np.nan, 1e-17]), np.array([1.0, 1.0, 0.0])
+    >>> compute_relative_errors(answers, correct, 1e-16).round(3)
     array([0.333,   inf, 0.   ])
     """
     with np.errstate(all="ignore"):

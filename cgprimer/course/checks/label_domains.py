@@ -195,7 +195,7 @@ class _InputUses:
             if index in self.kinds:
                 continue
             primitive, operands = self.primal.instructions[index - len(self.primal.leaves)]
-            kind = self._classify(operator_name(primitive), operands)
+            kind = self._classify_instruction(operator_name(primitive), operands)
             if not kind:
                 return None
             self.kinds[index] = kind
@@ -219,7 +219,7 @@ class _InputUses:
         self.is_scalar_label = self.factors == {"label"} and classes == 1
         return None
 
-    def _classify(self, primitive: str, operands: tuple[int, ...]) -> str:
+    def _classify_instruction(self, primitive: str, operands: tuple[int, ...]) -> str:
         """Return the role of an instruction in a loss formula, such as ``slack``, or ``""``."""
         kinds = [self.kinds.get(operand, "") for operand in operands]
         kind = max(kinds, key=len) if len({*kinds} - {""}) == 1 else ""

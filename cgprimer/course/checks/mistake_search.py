@@ -94,7 +94,7 @@ def find_mistakes(
     attempt = Attempt(question, points, answers, frozenset(remaining))
     matches = [*_match_predictions(attempt, _predict_from_answers(attempt))]
     if not _explains_all(matches, remaining):
-        matches += _match_errors(attempt)
+        matches += _match_error_patterns(attempt)
     is_large = len(question.primal) > _MAX_OPERATIONS
     skips_passes = is_large and _explains_all(matches, remaining)
     shared = () if skips_passes else _predict_for_all_students(question, points)
@@ -127,14 +127,14 @@ def _predict_from_answers(attempt: Attempt) -> Iterator[_Candidate]:
 @lru_cache(maxsize=4)
 def _predict_for_all_students(question: Question, points: Points) -> tuple[_Candidate, ...]:
     """Return the predictions that are the same for all students; cached."""
-    candidates = [*_predict_by_passes(question, points)]
+    candidates = [*_predict_by_reverse_passes(question, points)]
     for order, rule in enumerate(MISTAKE_RULES):
         for prediction in rule.points(question, points) if rule.points else ():
             candidates.append(_Candidate((order, 0), rule.name, prediction))
     return tuple(candidates)
 
 
-def _predict_by_passes(question: Question, points: Points) -> Iterator[_Candidate]:
+def _predict_by_reverse_passes(question: Question, points: Points) -> Iterator[_Candidate]:
     """Yield the derivatives that reverse passes with one wrong rule compute, all on one tape."""
     passes = GradientPasses(question)
     outputs: dict[str, int] = {}
@@ -225,7 +225,7 @@ def _match_predictions(attempt: Attempt, candidates: Iterable[_Candidate]) -> It
             yield _Match(rank, mistake, prediction.message, explained, is_complete)
 
 
-def _match_errors(attempt: Attempt) -> Iterator[_Match]:
+def _match_error_patterns(attempt: Attempt) -> Iterator[_Match]:
     """Yield a match for each mistake that is recognized by a pattern of small errors."""
     for order, rule in enumerate(MISTAKE_RULES):
         for message, names in rule.errors(attempt) if rule.errors else ():

@@ -25,7 +25,7 @@ from cgprimer.course.checks.optimizer_verdicts import (
     create_test_runs,
     judge_optimizer,
 )
-from cgprimer.course.checks.sandbox import Limits, Request, Submission, run_submission, source_of
+from cgprimer.course.checks.sandbox import Limits, Request, Submission, read_source, run_submission
 from cgprimer.course.checks.verdicts import rename_hint
 from cgprimer.errors import Source, UsageError, join_names, name_hint, pluralize
 from cgprimer.training.optimizers import optimizer as find_optimizer
@@ -122,7 +122,7 @@ def check_optimizer(
         restarts=len(requests) - 1,
     )
     reported = iter(answers.values)
-    read = source_of(file) if file else None
+    read = read_source(file) if file else None
     source = read if isinstance(read, Source) else Source(title, "")
     parts: list[Part] = []
     for rule in rules:

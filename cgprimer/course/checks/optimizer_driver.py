@@ -22,18 +22,19 @@ _AHEAD = ("gradient function, dict", "gradient function, list", "gradient functi
 
 def list_definitions(module: Any) -> list[tuple[str, str]]:
     """List the classes and functions of a submission that may be optimizers, each with its kind."""
-    definitions = ((n, one) for n, one in vars(module).items() if _is_candidate(module, n, one))
-    return [(n, "class" if inspect.isclass(one) else "function") for n, one in definitions]
+    definitions = ((n, v) for n, v in vars(module).items() if _is_candidate(module, n, v))
+    return [(n, "class" if inspect.isclass(v) else "function") for n, v in definitions]
 
 
-def _is_candidate(module: Any, name: str, one: Any) -> bool:
+def _is_candidate(module: Any, name: str, definition: Any) -> bool:
     """Return whether a definition may be an optimizer that the submission implements."""
     homes = (getattr(module, "__name__", "__main__"), "builtins")  # of code in a notebook
-    is_local = getattr(one, "__module__", None) in homes and one is not getattr(
-        builtins, name, None
+    is_local = getattr(definition, "__module__", None) in homes
+    is_local = is_local and definition is not getattr(builtins, name, None)
+    has_update = not inspect.isclass(definition) or any(
+        method in dir(definition) for method in _METHODS[:-1]
     )
-    steps = not inspect.isclass(one) or any(method in dir(one) for method in _METHODS[:-1])
-    return is_local and not name.startswith("_") and callable(one) and steps
+    return is_local and not name.startswith("_") and callable(definition) and has_update
 
 
 def try_optimizer(module: Any, name: str, question: dict[str, Any]) -> dict[str, Any]:
@@ -72,7 +73,7 @@ def _has_moved(run: dict[str, Any], report: dict[str, Any]) -> bool:
 
 
 def _rank_run(run: dict[str, Any]) -> tuple[int, bool]:
-    """Return a sort key for runs: the number of updates, then whether arithmetic failed."""
+    """Return a sort key for an optimizer's runs: number of updates, then arithmetic errors."""
     return len(run["steps"]), bool(run["error"].get("arithmetic"))
 
 
@@ -167,7 +168,7 @@ def _iterate_updates(
 ) -> Iterator[tuple[list[float], dict[str, str]]]:
     """Yield the parameters after each update, and the changed state as strings."""
     parameters = _pack_values(form, start)
-    step, seen = _create_stepper(target, parameters, keywords)
+    step, seen = _create_update_function(target, parameters, keywords)
     for row in gradients:
         before = _describe_state(seen)
         gradient = (
@@ -188,7 +189,7 @@ def _iterate_updates(
         yield moved, {k: v for k, v in after.items() if v != before.get(k)}
 
 
-def _create_stepper(
+def _create_update_function(
     target: Any, parameters: Any, keywords: dict[str, Any]
 ) -> tuple[Callable[[Any, Any], Any], Any]:
     """Return a function that runs one update, and the object that holds an optimizer's state."""

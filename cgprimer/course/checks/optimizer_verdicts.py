@@ -119,14 +119,14 @@ def _judge_runs(
     rule: str, tests: Sequence[GradientSequence], plain: Any, with_decay: Any, source: Source
 ) -> list[Part]:
     """Return the verdict on each part of an optimizer that changes its parameters."""
-    did, ahead = plain["runs"], plain["form"].startswith("gradient function")
+    runs, ahead = plain["runs"], plain["form"].startswith("gradient function")
     right_one, match = _explain_runs(rule, tests, plain, ahead)
-    name, says = _name_mistake(match, did, right_one)
-    first = _are_equal(did[0]["steps"][:1], _simulate_match(right_one, tests[0])[:1], tests[0])
+    name, message = _name_mistake(match, runs, right_one)
+    first = _are_equal(runs[0]["steps"][:1], _simulate_match(right_one, tests[0])[:1], tests[0])
     one, several, small, again, _ = right_one.agrees
     # Whether each part is correct, and the run that shows the mistake.
     passed = (
-        (first and bool(did[0]["steps"]), 0), (one, 0), (several and again, 3 if several else 1),
+        (first and bool(runs[0]["steps"]), 0), (one, 0), (several and again, 3 if several else 1),
         (small, 2),
     )  # fmt: skip
     parts = []
@@ -134,15 +134,15 @@ def _judge_runs(
         if good:
             parts.append(accept(_describe_conventions(right_one, plain)))
         elif match and _is_disputed(match):
-            parts.append(suspect(name, says))
+            parts.append(suspect(name, message))
         else:
             evidence = _describe_first_difference(
-                did[run], _simulate_match(right_one, tests[run]), tests[run]
+                runs[run], _simulate_match(right_one, tests[run]), tests[run]
             )
-            error = did[run]["error"]
+            error = runs[run]["error"]
             if error:
                 evidence = (error["message"], *_show_line(source, error))
-            parts.append(reject(name, says, *evidence))
+            parts.append(reject(name, message, *evidence))
     decay = _judge_weight_decay(rule, tests, with_decay, match or right_one, ahead)
     return [*parts, decay] if decay else parts
 
@@ -156,8 +156,8 @@ def _judge_unmoved(run: Mapping[str, Any], tries: Mapping[str, str], source: Sou
     """Return the verdict on each part of an optimizer that does not change its parameters."""
     error = run["error"]
     if not error or run["steps"]:
-        says = "step must change the parameters in place or return new parameters"
-        return [reject("parameters never moved", says)] * len(PARTS)
+        message = "step must change the parameters in place or return new parameters"
+        return [reject("parameters never moved", message)] * len(PARTS)
     evidence, notes = _show_line(source, error), error["message"]
     if re.match(
         "(Type|Key|Index|Attribute)Error", notes
@@ -172,19 +172,19 @@ def _explain_runs(
     rule: str, tests: Sequence[GradientSequence], plain: Mapping[str, Any], ahead: bool
 ) -> tuple[_Match, _Match | None]:
     """Return the best correct variant, and the variant that explains all runs, or None."""
-    did = plain["runs"]
+    runs = plain["runs"]
 
-    def matches(
-        settings: Sequence[Mapping[str, float]], most: int, ignored: str = ""
+    def compare_variants(
+        settings: Sequence[Mapping[str, float]], n_changes: int, ignored: str = ""
     ) -> Iterator[_Match]:
         """Yield a match for every variant with every setting of the hyperparameters."""
-        for variant in list_variants(rule, ahead, most):
+        for variant in list_variants(rule, ahead, n_changes):
             for hyper in settings:
-                yield _compare_variant(variant, hyper, tests, did, ignored)
+                yield _compare_variant(variant, hyper, tests, runs, ignored)
 
     settings = _list_settings(rule, plain)
     rights = []
-    for one in matches(settings, 1):  # conventions are first
+    for one in compare_variants(settings, 1):  # conventions are first
         if one.variant.is_right:
             rights.append(one)
         if all(one.agrees):
@@ -201,10 +201,10 @@ def _explain_runs(
         values = (plain["defaults"].get(name), *_COMMON_VALUES[name])
         values = tuple(value for value in values if value is not None)
         other = [{**one, name: v} for one in settings[:4] for v in values if v != one[name]]
-        unused = (one for one in matches(other, 1, name) if one.variant.is_right)
+        unused = (one for one in compare_variants(other, 1, name) if one.variant.is_right)
         match = next((one for one in unused if all(one.agrees)), None)
     if not match and len(settings) <= 4:
-        match = next((one for one in matches(settings, 2) if all(one.agrees)), None)
+        match = next((one for one in compare_variants(settings, 2) if all(one.agrees)), None)
     return nearest, match
 
 
@@ -230,18 +230,18 @@ def _compare_variant(
     variant: Variant,
     hyper: Mapping[str, float],
     tests: Sequence[GradientSequence],
-    did: Sequence[Mapping[str, Any]],
+    runs: Sequence[Mapping[str, Any]],
     ignored: str = "",
 ) -> _Match:
     """Simulate a variant, and compare it with each run of a student's optimizer."""
     match = _Match(variant, hyper, (), ignored)
     agrees: list[bool] = []
     if not variant.is_right:  # the first update excludes most variants
-        one, run = did[0], GradientSequence(tests[0].start, tests[0].gradients[:1])
+        one, run = runs[0], GradientSequence(tests[0].start, tests[0].gradients[:1])
         error = one["error"] if not one["steps"] else None
         if not _are_equal(one["steps"][:1], _simulate_match(match, run), run, error):
             return replace(match, agrees=(False,) * len(tests))
-    for one, run in zip(did, tests, strict=True):
+    for one, run in zip(runs, tests, strict=True):
         wanted = (
             not agrees or agrees[-1] or variant.is_right
         )  # of mistakes all or none is asked for
@@ -304,11 +304,11 @@ def _is_disputed(match: _Match) -> bool:
 
 
 def _name_mistake(
-    match: _Match | None, did: Sequence[Mapping[str, Any]], nearest: _Match
+    match: _Match | None, runs: Sequence[Mapping[str, Any]], nearest: _Match
 ) -> tuple[str, str]:
     """Return the name of an optimizer's mistake, and a sentence about it; empty if unknown."""
-    if did[1]["steps"] != did[3]["steps"] and not np.array_equal(
-        did[1]["steps"], did[3]["steps"], equal_nan=True
+    if runs[1]["steps"] != runs[3]["steps"] and not np.array_equal(
+        runs[1]["steps"], runs[3]["steps"], equal_nan=True
     ):
         return "state shared between optimizers", (
             "a new optimizer starts with the state of another one: create the state in __init__,"
@@ -319,19 +319,19 @@ def _name_mistake(
     if match.ignored:
         return f"{match.ignored} ignored", f"the argument {match.ignored} is not used"
     changes = [change for change in match.variant.changes if not change.is_convention]
-    names = [_refine_state_mistake(change.name, did) for change in changes]
+    names = [_refine_state_mistake(change.name, runs) for change in changes]
     return " and ".join(dict.fromkeys(names)), "; ".join(
         dict.fromkeys(change.message for change in changes)
     )
 
 
-def _refine_state_mistake(name: str, did: Sequence[Mapping[str, Any]]) -> str:
+def _refine_state_mistake(name: str, runs: Sequence[Mapping[str, Any]]) -> str:
     """Return a more specific name for a state that is never updated, always reset, or unused."""
     if name != "state not kept":
         return name
-    if not did[1]["changed"]:
+    if not runs[1]["changed"]:
         return "state not updated"
-    same = did[1]["changed"] == did[4]["changed"]
+    same = runs[1]["changed"] == runs[4]["changed"]
     return "state reset every step" if same else "state not used"
 
 
@@ -348,16 +348,16 @@ def _judge_weight_decay(
 ) -> Part | None:
     """Return the verdict on weight decay, given the match of the runs without weight decay."""
     if isinstance(answer, Failure) or "weight_decay" not in answer["taken"]:
-        says = "the argument weight_decay is missing"
-        return reject("no weight decay", says) if rule == "adamw" else None
-    did = answer["runs"]
+        message = "the argument weight_decay is missing"
+        return reject("no weight decay", message) if rule == "adamw" else None
+    runs = answer["runs"]
 
-    def fits(variant: Variant) -> bool:
+    def explains(variant: Variant) -> bool:
         """Return whether a variant explains the first two runs with weight decay."""
-        return all(_compare_variant(variant, best.hyper, tests, did).agrees[:2])
+        return all(_compare_variant(variant, best.hyper, tests, runs).agrees[:2])
 
     for decay in () if ahead else DECAYS:
-        if not fits(replace(best.variant, text=decay.apply(best.variant.text))):
+        if not explains(replace(best.variant, text=decay.apply(best.variant.text))):
             continue
         if not decay.kind:
             return reject(decay.name, decay.message)
@@ -365,9 +365,9 @@ def _judge_weight_decay(
             hint = f"{decay.message}; in AdamW, the parameters shrink separately"
             return reject("coupled weight decay", hint)
         return accept(f"{decay.name}: {decay.message}")
-    if fits(best.variant):
+    if explains(best.variant):
         return reject("decay not applied", "the argument weight_decay is not used")
-    says = "no known form of weight decay explains these values"
+    message = "no known form of weight decay explains these values"
     return reject(
-        "", says, *_describe_first_difference(did[0], _simulate_match(best, tests[0]), tests[0])
+        "", message, *_describe_first_difference(runs[0], _simulate_match(best, tests[0]), tests[0])
     )

@@ -49,11 +49,11 @@ def build_wheel() -> tuple[str, bytes]:
     for name in ("METADATA", "entry_points.txt"):
         files[f"{info}/{name}"] = (distribution.read_text(name) or "").encode()
     files[f"{info}/WHEEL"] = _WHEEL.encode()
-    files[f"{info}/RECORD"] = _write_record(files, f"{info}/RECORD")
+    files[f"{info}/RECORD"] = _format_record(files, f"{info}/RECORD")
     return f"cgprimer-{__version__}-py3-none-any.whl", zip_files(files)
 
 
-def _write_record(files: Mapping[str, bytes], name: str) -> bytes:
+def _format_record(files: Mapping[str, bytes], name: str) -> bytes:
     """Return the content of a wheel's RECORD file: the path, hash and size of each file."""
     lines = []
     for file, content in files.items():

@@ -44,12 +44,12 @@ def sample_values(
     """
     if domain is not None:
 
-        def choose(below: int, size: Shape) -> Array:
-            """Return random indices below a bound, as an array of the given shape."""
-            indices = [random.randrange(below) for _ in range(math.prod(size))]
-            return np.array(indices, int).reshape(size)
+        def choose_indices(bound: int, shape: Shape) -> Array:
+            """Return random indices below a bound in an array of the given shape."""
+            indices = [random.randrange(bound) for _ in range(math.prod(shape))]
+            return np.array(indices, int).reshape(shape)
 
-        return sample_domain(domain, shape, samples, choose)
+        return sample_domain(domain, shape, samples, choose_indices)
     size = math.prod(shape)
     columns = [[number(element) for _ in range(samples)] for element in range(size)]
     return np.array(columns).T.reshape(samples, *shape)

@@ -108,7 +108,7 @@ def evaluate_points(question: Question, arguments: dict[str, Array]) -> Points:
     return Points(arguments, value, gradient, noise, smooth)
 
 
-def arguments_at(
+def select_arguments(
     question: Question, arguments: Mapping[str, Array], index: int, names: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Return the arguments of a student's function at one point, keyed by name.
@@ -170,7 +170,9 @@ def _sample_arguments(
         samples = question.batch * (name in question.graph.inputs)
         is_fixed = name in question.fixed_inputs or (name in fixed and not samples)
 
-        def sample(index: int, names: Sequence[str] = names, is_fixed: bool = is_fixed) -> float:
+        def sample_element(
+            index: int, names: Sequence[str] = names, is_fixed: bool = is_fixed
+        ) -> float:
             """Return a rounded random value of one element, or its fixed value."""
             middle = center[names[index]]
             if is_fixed:
@@ -180,7 +182,7 @@ def _sample_arguments(
             return round(middle + random.uniform(-radius or -2.0, radius or 2.0), digits) + 0.0
 
         domain = None if is_fixed else question.domains.get(name)
-        values = sample_values(random, shape, max(samples, 1) * count, domain, sample)
+        values = sample_values(random, shape, max(samples, 1) * count, domain, sample_element)
         columns = values.reshape(*((samples,) if samples else ()), count, len(names))
         arguments |= {element: columns[..., k] for k, element in enumerate(names)}
     return arguments
@@ -194,7 +196,7 @@ def _select_candidates(question: Question, candidates: Points, count: int) -> li
         return [int(k) for k in smooth[order][:count]]
     arguments = {n: v[..., smooth] for n, v in candidates.arguments.items()}
     evaluate = partial(question.evaluate, arguments=arguments, reduce=False)
-    required, optional = question.branches.features(evaluate)
+    required, optional = question.branches.compute_features(evaluate)
     gradient = {e: v[smooth] for e, v in candidates.gradient.items()}
     required = np.concatenate([required, *_find_refutations(question, arguments, gradient)])
     features = (required, optional)
@@ -263,7 +265,7 @@ def _search_branches(
     def find_sides(arguments: Mapping[str, Array]) -> Array:
         """Return boolean arrays of which side of each decision each point is on."""
         evaluate = partial(question.evaluate, arguments=arguments, reduce=False)
-        return branches.features(evaluate)[0][:sides]
+        return branches.compute_features(evaluate)[0][:sides]
 
     covered = find_sides(chosen).any(axis=1)
     for width in _FAR_WIDTHS:
@@ -345,7 +347,7 @@ def _is_smooth(
             e: random.choice((-1.0, 1.0)) * np.maximum(1.0, np.abs(arguments[e])) for e in free
         }
 
-        def difference(
+        def compute_quotients(
             step: float, direction: Mapping[str, Array] = direction
         ) -> tuple[Array, Array]:
             """Return the central quotient, and the difference between the one-sided quotients."""
@@ -359,8 +361,8 @@ def _is_smooth(
         with np.errstate(all="ignore"):
             slope = sum(gradient[e] * direction[e] for e in free)
             size = sum(np.abs(gradient[e] * direction[e]) for e in free) + 1e-300
-            quotient, jump = difference(_STEP)
+            quotient, jump = compute_quotients(_STEP)
             smooth &= np.abs(quotient - slope) <= 1e-4 * size + 1e-10 * np.abs(value)
             if question.has_kinks:  # the jump of a smooth function shrinks with the step
-                smooth &= (jump <= 1e-3 * size) | (difference(_STEP / 10)[1] <= 0.5 * jump)
+                smooth &= (jump <= 1e-3 * size) | (compute_quotients(_STEP / 10)[1] <= 0.5 * jump)
     return smooth

@@ -13,7 +13,7 @@ from xml.etree import ElementTree as xml
 from cgprimer.course.checks.check_results import Part, Result, sanitize
 
 
-def csv_text(
+def format_csv(
     results: Sequence[Result],
     same: Mapping[str, str] | None = None,
     roster: Mapping[str, Mapping[str, str]] | None = None,
@@ -63,7 +63,7 @@ def _escape_formula(text: str) -> str:
     return f"'{text}" if formula and not number else text
 
 
-def junit_xml(results: Sequence[Result]) -> str:
+def format_junit_xml(results: Sequence[Result]) -> str:
     """Format results as JUnit XML, which continuous integration servers read.
 
     Each submission is a suite and each part a case. A part that was not run is an error, and a part
@@ -99,7 +99,7 @@ def _is_failed(part: Part) -> bool:
     return part.points < part.possible or part.verdict in ("wrong", "not run")
 
 
-def gradescope(result: Result) -> dict[str, Any]:
+def convert_to_gradescope(result: Result) -> dict[str, Any]:
     """Convert a result to the format of Gradescope's ``results.json``.
 
     Students see the tests. ``stdout_visibility`` hides the grader's own output from them, and only

@@ -29,7 +29,7 @@ from cgprimer.course.checks import answering, channel, confined
 from cgprimer.course.checks.answer_validation import Forms, validate_answer
 from cgprimer.course.checks.channel import Transcript
 from cgprimer.course.checks.check_results import Failure, Result, sanitize
-from cgprimer.course.checks.submission_files import source_of
+from cgprimer.course.checks.submission_files import read_source
 from cgprimer.course.checks.workspaces import workspace
 from cgprimer.errors import CgprimerError, Source, UsageError
 
@@ -39,9 +39,9 @@ __all__ = [
     "MachineError",
     "Request",
     "Submission",
+    "read_source",
     "run_submission",
-    "source_of",
-    "stop_all",
+    "stop_submissions",
 ]
 
 Submission = str | Path | Mapping[str, Any]  # a file, or globals() of a notebook
@@ -175,15 +175,15 @@ def run_submission(
     """
     limits = limits or Limits()
     if isinstance(submission, Mapping):
-        return _check_forms(_run_here(submission, requests, driver), requests, forms)
-    source = source_of(Path(submission))
+        return _check_forms(_run_notebook(submission, requests, driver), requests, forms)
+    source = read_source(Path(submission))
     if isinstance(source, Failure):
         return Answers((source,) * len(requests), source)
-    answers, ended_at = _run(source, requests, limits, driver)
+    answers, ended_at = _run_requests(source, requests, limits, driver)
     while ended_at is not None and ended_at + 1 < len(requests) and restarts:
         restarts -= 1
         answered = answers.values[: ended_at + 1]
-        further, index = _run(source, requests[len(answered) :], limits, driver)
+        further, index = _run_requests(source, requests[len(answered) :], limits, driver)
         answers = replace(
             further,
             values=answered + further.values,
@@ -206,13 +206,13 @@ def _check_forms(answers: Answers, requests: Sequence[Request], forms: Forms | N
     return replace(answers, values=tuple(values))
 
 
-def stop_all() -> None:
+def stop_submissions() -> None:
     """End all running submissions, for example when the grader is interrupted."""
     for process in list(_running):
         process.terminate()
 
 
-def _run_here(
+def _run_notebook(
     names: Mapping[str, Any], requests: Sequence[Request], driver: str | Path | None
 ) -> Answers:
     """Call functions of a notebook in the grader's process, without protection."""
@@ -232,7 +232,7 @@ def _run_here(
     return Answers(values, seconds=time.perf_counter() - started)
 
 
-def _run(
+def _run_requests(
     source: Source, requests: Sequence[Request], limits: Limits, driver: str | Path | None
 ) -> tuple[Answers, int | None]:
     """Run requests in one process; return the answers, and which request ended the process."""

@@ -45,7 +45,7 @@ def read_regular_file(path: Path, max_size: int) -> bytes | None:
     return data if len(data) <= max_size else None
 
 
-def source_of(path: Path) -> Source | Failure:
+def read_source(path: Path) -> Source | Failure:
     """Return the source code of a Python file or a notebook, or the failure to read it.
 
     Raises:

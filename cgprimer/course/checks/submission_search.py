@@ -74,13 +74,13 @@ def _list_submissions(folder: Path, endings: tuple[str, ...], stem: str) -> list
 
 def _select_file(folder: Path, endings: tuple[str, ...], stem: str) -> Path:
     """Return the only submission in a student's folder, or the folder if there are several."""
-    files = [folder / name for name in list_names(folder) if name.endswith(endings)]
+    files = [folder / name for name in list_file_names(folder) if name.endswith(endings)]
     preferred = [file for file in files if file.stem == stem]
     candidates = preferred or files
     return candidates[0] if len(candidates) == 1 else folder
 
 
-def list_names(folder: Path) -> list[str]:
+def list_file_names(folder: Path) -> list[str]:
     """Return the sorted file names in a student's folder; none if the folder is not readable."""
     try:
         return sorted(os.listdir(folder))
