@@ -56,7 +56,7 @@ _TEXTBOOK_PARTIALS = {  # for functions whose partials in the table are numerica
 
 
 def check_size(nodes: int) -> None:
-    """Raise an error if a formula has more nodes than the limit.
+    """Raise ExpressionSwellError if a formula has more than 200,000 nodes.
 
     Raises:
         ExpressionSwellError: the formula is too large.

@@ -129,7 +129,7 @@ class Comparison:
         results = {result.name: result for result in self.results}
         if str(method) not in results:
             hint = name_hint(method, results)
-            raise UsageError(f"method {method!r} was not compared", hint=hint)
+            raise UsageError(f"the comparison does not include the method {method!r}", hint=hint)
         return results[method]
 
     def to_table(self, style: str = "text") -> str:
@@ -392,7 +392,7 @@ def _run_method(task: _ComparisonTask, method: str, scheme: str) -> MethodResult
 
 
 def _find_flat_functions(tape: Tape, results: tuple[MethodResult, ...]) -> tuple[str, ...]:
-    """Return functions with flat regions, such as tanh, if an exact method lost digits."""
+    """List functions with flat regions, such as tanh, if an exact method lost digits to them."""
     errors = [result.worst_error or 0.0 for result in results if result.method in _EXACT]
     if not any(1e-12 < error < 1.0 for error in errors):
         return ()
@@ -401,7 +401,7 @@ def _find_flat_functions(tape: Tape, results: tuple[MethodResult, ...]) -> tuple
 
 
 def _list_methods(methods: Names, schemes: Names) -> list[tuple[str, str]]:
-    """Return pairs of a method and its scheme; the scheme is empty for the default."""
+    """Return pairs of a method and one of its schemes; an empty scheme is the default."""
     requested = (
         [check_choice("scheme", s, SCHEMES) for s in normalize_names(schemes, "schemes")]
         if schemes

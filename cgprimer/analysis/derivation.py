@@ -240,7 +240,7 @@ class Derivation:
 
 
 def replace_nodes(tree: Expression, replacements: Replacements) -> Expression:
-    """Replace nodes of an expression tree, also those inside of replacements."""
+    """Replace nodes of an expression tree, also those inside replacements."""
     nodes, stack = [], [tree]
     while stack:
         node = stack.pop()
@@ -287,7 +287,7 @@ def count_nodes(
 
 
 def _format_latex(tree: Expression) -> str:
-    """Format an expression in LaTeX, with pending derivatives as ``d/dx`` in front of brackets."""
+    """Format an expression in LaTeX, with each pending derivative as ``d/dx[...]``."""
     return latex(tree, forms=_build_latex_template)
 
 

@@ -304,7 +304,7 @@ def _describe_operation(
 
 
 def _select_element(value: Value, nonfinite: Value) -> float:
-    """Return the element of a value where the other value is first inf or nan."""
+    """Return the element of ``value`` at the first index where ``nonfinite`` is inf or nan."""
     if isinstance(value, float) or isinstance(nonfinite, float):
         return float(value) if isinstance(value, float) else float(value.reshape(-1)[0])
     import numpy as np

@@ -97,7 +97,7 @@ def compute_reference_derivatives(
 def _differentiate_through_stops(
     tape: Tape, of: str, wrt: tuple[str, ...], at: Mapping[str, float], needed: list[bool]
 ) -> dict[str, Any] | None:
-    """Differentiate through ``stop_gradient``, if that changes no derivative.
+    """Differentiate through ``stop_gradient``; None if this would change a derivative.
 
     Returns:
         The derivatives, or None if the gradient at a ``stop_gradient`` is not zero, as it is in a
@@ -122,7 +122,7 @@ def _differentiate_through_stops(
 
 
 class _Estimate(NamedTuple):
-    """Difference quotients that were computed with a certain number of digits.
+    """Difference quotients that were computed with a given number of decimal digits.
 
     Attributes:
         digits: the number of decimal digits.
@@ -135,7 +135,8 @@ class _Estimate(NamedTuple):
     gaps: dict[str, Any]
 
     def find_limit(self, better: _Estimate, name: str) -> Any:
-        """Return the derivative on which two estimates agree.
+        """Return the derivative on which two estimates agree, nan if undefined, None if they
+        differ.
 
         Args:
             better: the estimate with more digits.

@@ -72,7 +72,7 @@ def suggest_for_value(op: Operation, value: float) -> str:
 
 
 def suggest_for_partial(op: Operation, partial: float) -> str:
-    """Suggest a remedy for an infinite partial derivative of an operation with finite value."""
+    """Suggest a remedy for an operation whose value is finite, but not a partial derivative."""
     a = op.operands[0]
     if op.row == "sqrt" or (op.row == "pow" and op.values[:1] == (0.0,)):
         return (

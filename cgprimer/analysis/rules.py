@@ -169,7 +169,7 @@ class _ExtendedFunctionTable(dict[str, Any]):
 
 
 def add_function_names(functions: Iterable[str]) -> dict[str, Any]:
-    """Return the parser's function table, with additional functions that are undefined."""
+    """Return the parser's function table, extended by the names of undefined functions."""
     rows = {n: [Primitive(Symbol(n), ("",), spelling=n)] for n in functions}  # type: ignore[arg-type]
     return _ExtendedFunctionTable(FUNCTIONS | rows)
 
@@ -193,8 +193,9 @@ def _check_operations(trees: Iterable[Expression]) -> None:
                 raise _create_array_error(f"argument of {ARRAY_FUNCTIONS[name].spelling or '@'!r}")
             elif name == "stop_gradient":
                 raise DifferentiationError(
-                    "cannot differentiate 'stop_gradient': no rule of calculus describes it",
-                    hint="remove it, or print the derivative program with 'cgprimer tape --method'",
+                    "the rules of calculus do not apply to 'stop_gradient'",
+                    hint="remove it, or print the derivative program with"
+                    " 'cgprimer tape --method reverse'",
                 )
 
 
@@ -233,7 +234,7 @@ def _choose_variable(
 def _select_needed_definitions(
     definitions: dict[str, Expression], name: str
 ) -> dict[str, Expression]:
-    """Return the named expression and all that it depends on, in topological order."""
+    """Return the named expression and its dependencies, in topological order."""
     needed = {name}
     for inner in reversed(definitions):
         if inner in needed:

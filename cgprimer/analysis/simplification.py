@@ -96,11 +96,11 @@ class _Simplifier:
         """Add or subtract two simplified values, and collect equal terms."""
         terms = left
         if isinstance(terms, _Product):
-            terms = {_get_key(terms): terms} if terms.number else {}
+            terms = {_build_term_key(terms): terms} if terms.number else {}
         if sign < 0:
             right = _multiply(_Product(Fraction(-1)), self.convert_to_product(right))
         for term in right.values() if isinstance(right, dict) else (right,):
-            key = _get_key(term)
+            key = _build_term_key(term)
             collected = terms.setdefault(key, term)
             if collected is not term:
                 collected.number = _round_long_number(collected.number + term.number)
@@ -214,7 +214,7 @@ def _is_call(factor: tuple[Expression, int]) -> bool:
     return not isinstance(base, Name) and getattr(base, "primitive", "") not in ("add", "sub")
 
 
-def _get_key(term: _Product) -> Any:
+def _build_term_key(term: _Product) -> Any:
     """Return a hashable key of a term's powers, which equal terms share."""
     return frozenset(term.above.items()), frozenset(term.below.items())
 

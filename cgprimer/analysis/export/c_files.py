@@ -47,7 +47,7 @@ _RESERVED = re.compile(r"_|MATH_|FP_|M_|SEEK_|TMP_|FILENAME_|FOPEN_|L_|P_")
 
 
 def is_reserved(name: str) -> bool:
-    """Return whether C, its headers or the exported file already use a word."""
+    """Return whether a word is already used by C, its headers or the exported file."""
     if _RESERVED.match(name):  # with a further final _, __LINE__ is not a macro
         return not name.endswith("_") or (name.endswith("__") and not name.endswith("___"))
     return name in _KEYWORDS.split() or name in C.list_words()

@@ -129,25 +129,25 @@ def _sample_value(leaf: Leaf, known_value: Any, near: bool, rng: random.Random) 
 def _create_check_point(
     program: DerivativeProgram, at: dict[str, Any], rng: random.Random
 ) -> CheckPoint:
-    """Create the check point at a point: expected results, tolerances and smoothness."""
+    """Compute the expected results, tolerances and smoothness at one point."""
     expected = _run_program(program, at)
     noisy = [_run_program(program, at, rng) for _ in range(_NOISY_RUNS)]
     rounding = {n: _estimate_rounding(v, [run[n] for run in noisy]) for n, v in expected.items()}
-    smooth = all(math.isfinite(_max_magnitude(value)) for value in expected.values())
+    smooth = all(math.isfinite(_compute_max_magnitude(value)) for value in expected.values())
     for _ in range(4 * smooth):
         shifted = _run_program(program, {n: v + _sample_shift(v, rng) for n, v in at.items()})
         for name, value in expected.items():
-            change = _max_magnitude(shifted[name] - value)
-            smooth = smooth and change <= 1e-3 * (1 + _max_magnitude(value))
+            change = _compute_max_magnitude(shifted[name] - value)
+            smooth = smooth and change <= 1e-3 * (1 + _compute_max_magnitude(value))
     return CheckPoint(at, expected, rounding, smooth)
 
 
 def _sample_shift(value: Any, rng: random.Random) -> float:
     """Sample a random shift of relative size 1e-8 or less for a value."""
-    return rng.uniform(-1e-8, 1e-8) * (1 + _max_magnitude(value))
+    return rng.uniform(-1e-8, 1e-8) * (1 + _compute_max_magnitude(value))
 
 
-def _max_magnitude(value: Any) -> float:
+def _compute_max_magnitude(value: Any) -> float:
     """Return the maximum absolute value of the elements; nan if any element is nan."""
     if isinstance(value, float):
         return abs(value)
@@ -166,10 +166,10 @@ def _estimate_rounding(expected: Any, noisy: list[Any]) -> float:
     >>> _estimate_rounding(float("inf"), [1.0])
     0.0
     """
-    size = _max_magnitude(expected)
+    size = _compute_max_magnitude(expected)
     if not math.isfinite(size):
         return 0.0
-    difference = max(_max_magnitude(value - expected) for value in noisy)
+    difference = max(_compute_max_magnitude(value - expected) for value in noisy)
     if not difference <= 1e-3 * max(size, 1.0):
         return float(f"{1e-13 * size:.1e}")
     return float(f"{4 * difference + 1e-14 * size:.1e}")

@@ -134,7 +134,7 @@ def _check_scalar(target: str, shape: Shape) -> None:
 def _create_point(
     graph: ExpressionGraph, at: Mapping[str, Value] | None, *, keeps_arrays: bool
 ) -> dict[str, Any]:
-    """Return the given and declared values, split into elements unless arrays are kept.
+    """Return the given and declared values; ``keeps_arrays=False`` splits arrays into elements.
 
     Raises:
         UsageError: a value has several samples.

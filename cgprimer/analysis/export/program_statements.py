@@ -24,7 +24,7 @@ Operand = str | float  #: an identifier or a number
 
 @dataclass(frozen=True)
 class Line:
-    """One instruction of an exported function, in terms of identifiers.
+    """One instruction of an exported function, written with identifiers of the target language.
 
     Attributes:
         name: the identifier of the result.
@@ -276,13 +276,13 @@ class _RoutineBuilder:
 
 
 def _describe_edges(program: DerivativeProgram, names: list[str]) -> dict[int | str, str]:
-    """Return comments that tell which edge each product or sum of a sweep belongs to."""
+    """Describe the graph edges that each product and sum of a derivative sweep belongs to."""
     tape, edges_of = program.tape, dict[int | str, list[str]]()
     vertex, is_reverse = _find_vertices(tape, names), program.method == "reverse"
     primal = reachable(tape, [tape.outputs[name] for name in program.of])
 
     def add_edge(key: int | str, edge: str) -> None:
-        """Add an edge to the comment of a value, once."""
+        """Add an edge to the comment on a tape value, unless the comment already has it."""
         if edge not in edges_of.setdefault(key, []):
             edges_of[key].append(edge)
 
@@ -305,7 +305,7 @@ def _describe_edges(program: DerivativeProgram, names: list[str]) -> dict[int | 
 
 
 def _find_vertices(tape: Tape, names: list[str]) -> dict[int, str]:
-    """Find the vertex in whose expression each tape value is used, if it is the only one."""
+    """Map each tape value that only one vertex's expression uses to this vertex."""
     vertices: dict[int, str] = {}
     variables = {index for name, index in tape.names.items() if not is_internal(name)}
     users: dict[int, set[str]] = {}

@@ -46,7 +46,7 @@ class DataFrameSource(Source):
 
 
 class ParquetFile(Source):
-    """A Parquet file as a data source; its blocks are row groups, small ones merged."""
+    """A Parquet file as a data source, read in blocks of one or more row groups."""
 
     def __init__(self, path: Path) -> None:
         import pyarrow as pa
@@ -60,7 +60,7 @@ class ParquetFile(Source):
         except self._broken as error:
             if getattr(error, "errno", None):
                 raise
-            raise DataError(f"{path} is not a valid Parquet file, or is incomplete") from None
+            raise DataError(f"{path} is incomplete or not a valid Parquet file") from None
         about = self.file.metadata
         self.groups: list[list[int]] = []
         self.rows: list[int] = []

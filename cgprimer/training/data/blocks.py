@@ -124,7 +124,7 @@ class Blocks:
         return concatenate_datasets(parts or [self.block(0).where([])]).where(np.argsort(order))
 
     def map(self, change: Callable[[Dataset], Dataset]) -> Blocks:
-        """Return the same blocks with a function that is applied to each block after reading."""
+        """Return blocks with a function that is applied to each block after reading."""
         return replace(self, changes=(*self.changes, change))
 
     def split(self, share: float, seed: int) -> tuple[Blocks, Blocks]:
@@ -155,7 +155,7 @@ def resolve_dataset(
     columns: Mapping[str, str] | None = None,
     targets: Iterable[str] | None = None,
 ) -> Dataset | Blocks:
-    """Convert a dataset, a file or a data frame to a dataset with a graph's columns.
+    """Convert a dataset, a file or a data frame to a dataset with the columns a graph needs.
 
     Args:
         data: a dataset; a file, which is read in blocks if it is large; or a data frame.

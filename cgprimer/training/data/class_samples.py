@@ -37,7 +37,7 @@ def _sample_spirals(random: Any, is_second_class: Array, inputs: int) -> Array:
 
 
 def _sample_xor(random: Any, is_second_class: Array, inputs: int) -> Array:
-    """Sample points of the square whose coordinates differ in sign in the second class only."""
+    """Sample points with coordinates of equal sign (first class) or opposite sign (second)."""
     x, y = random.uniform(-1, 1, len(is_second_class)), random.uniform(0, 1, len(is_second_class))
     return np.stack([x, np.where(is_second_class, -1, 1) * np.sign(x) * y], axis=1)
 

@@ -37,7 +37,7 @@ _DECIMAL_HINT = (
 
 
 class CsvFile(Source):
-    """A UTF-8 CSV file with a header as a data source; unused columns may hold any string.
+    """A UTF-8 CSV file with a header row; columns that are not read may hold any string.
 
     The most frequent of comma, tab and semicolon in the first line is the delimiter. If it is the
     semicolon, numbers may have decimal commas.
@@ -85,7 +85,7 @@ class CsvFile(Source):
         return self.path.stat().st_size // 8
 
     def read_all(self, names: Sequence[str]) -> list[Array]:
-        """Read the requested columns of the whole file at once, or by blocks to locate an error."""
+        """Read whole columns at once; if a field is invalid, read by blocks to locate the field."""
         if self.path.stat().st_size < _SMALL:
             return super().read_all(names)
         import pyarrow as pa
@@ -161,7 +161,7 @@ class CsvFile(Source):
 
 
 def _read_header(path: Path) -> tuple[bytes, bytes]:
-    """Return the header row of a CSV file, and the header with the beginning of the data."""
+    """Return the header row of a CSV file, and the header followed by the first data."""
     with path.open("rb") as file:
         lines = [file.readline()]
         if lines[0].startswith(b"\x1f\x8b"):
@@ -223,7 +223,7 @@ def _read_with_pyarrow(
 
 
 def _find_end_of_last_row(text: bytes) -> int:
-    """Return the offset after the last complete CSV row, outside of quotes."""
+    """Return the offset just after the last complete row in part of a CSV file."""
     end = last = text.rfind(b"\n") + 1
     quotes = text.count(b'"', 0, end) if b'"' in text else 0
     while quotes % 2 and (newline := text.rfind(b"\n", 0, end - 1)) >= 0:
@@ -242,7 +242,7 @@ def _parse_number(text: str) -> float | None:
 
 @contextmanager
 def _allow_long_fields() -> Iterator[None]:
-    """Raise the csv module's field size limit within a ``with`` block."""
+    """Remove the csv module's limit on field sizes within a ``with`` block."""
     before = csv.field_size_limit(sys.maxsize >> 33)
     try:
         yield

@@ -109,7 +109,7 @@ def select_columns(
 
 
 def _choose_default_roles(source: Source, names: list[str]) -> dict[str, tuple[str, ...]]:
-    """Return the default inputs and targets: as the source declares, or the last is the target."""
+    """Choose inputs and targets as the source declares, or the last column as the target."""
     arrays = list(dict.fromkeys(get_array_name(name) for name in names))
     if not source.has_roles:
         return {"inputs": tuple(arrays[:-1]), "targets": tuple(arrays[-1:])}
@@ -136,7 +136,7 @@ def _find_columns(source: Source, name: str, available: Mapping[str, str]) -> di
 
 
 def list_column_names(source: Any, columns: Mapping[str, str] | None = None) -> list[str]:
-    """List the column names of a file or data frame; element columns are listed as one array.
+    """List the column names of a file or data frame, with one name per array.
 
     Args:
         source: a file or a data frame.
@@ -151,7 +151,7 @@ def list_column_names(source: Any, columns: Mapping[str, str] | None = None) -> 
 
 
 def _map_column_names(source: Source, role: str, columns: Mapping[str, str]) -> dict[str, str]:
-    """Map the names in the graph to source columns, with preference for one role."""
+    """Map names in the graph to source columns, for the role of inputs or targets."""
     available: dict[str, str] = {}
     other = "targets/" if role == "inputs" else "inputs/"
     prefixes = (other, f"{role}/") if source.has_roles else ()

@@ -96,7 +96,7 @@ def find_column(columns: Mapping[str, Array], name: str, role: str) -> Array:
 
 
 def list_scalar_names(graph: ExpressionGraph, names: Iterable[str]) -> list[str]:
-    """List the names of all elements and scalars: ``x[0]``, ``x[1]``, ``y`` for x and y."""
+    """List the scalar names of variables: ``x[0]``, ``x[1]`` for an array, ``y`` for a scalar."""
     lowered = tape(graph)
     return [e for n in names for e in elements(n, lowered.shapes[lowered.index(n)])]
 

@@ -116,7 +116,7 @@ class NumpyFile(Source):
 def _read_array_header(
     archive: zipfile.ZipFile, info: zipfile.ZipInfo
 ) -> tuple[Any, bool, Any, int]:
-    """Return shape, Fortran order (bool), dtype and header size in bytes of an array."""
+    """Return the shape, Fortran order flag, dtype and header size of an array in an NPZ file."""
     with archive.open(info) as member:
         version = np.lib.format.read_magic(member)
         read = np.lib.format.read_array_header_1_0

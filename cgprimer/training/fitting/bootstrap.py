@@ -59,7 +59,7 @@ def bootstrap(
     seed: int = 0,
     pairs: bool = False,
 ) -> Bootstrap:
-    """Fit resampled data many times, to estimate how uncertain the parameters are.
+    """Fit resampled data many times to estimate the uncertainty of the parameters.
 
     Args:
         problem: the residuals of all data.

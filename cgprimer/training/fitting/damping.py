@@ -17,7 +17,7 @@ Array = Any
 
 
 class Damping(NamedTuple):
-    """A Levenberg-Marquardt damping strategy: how lambda starts, is scaled and is updated."""
+    """A Levenberg-Marquardt damping strategy: how lambda is initialized, scaled and updated."""
 
     initial: Callable[[Array], float]  # diagonal of J'J -> initial lambda
     scaling: Callable[[Array, Array], Array]  # column norms of J, previous scaling -> sqrt(D)

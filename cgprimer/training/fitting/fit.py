@@ -161,7 +161,7 @@ def fit(
 def _check_algorithm(
     algorithm: str, damping: str, first_damping: float | None, has_bounds: bool
 ) -> float | None:
-    """Check that the algorithm and its arguments go together, and return the initial lambda."""
+    """Check that the algorithm accepts the other arguments, and return the initial lambda."""
     check_choice("algorithm", algorithm, ALGORITHMS)
     check_choice("damping", damping, DAMPING_NAMES)
     is_damped = algorithm in ("auto", "levenberg-marquardt")
@@ -318,7 +318,7 @@ def _resolve_weights(graph: ExpressionGraph, weights: Any, sizes: list[int], sam
             weights = np.asarray(by_output.get(name, 1.0), float)
             weights = np.broadcast_to(weights, (samples,))
         except (TypeError, ValueError):
-            raise DataError(f"weights must be {samples} numbers, one per sample") from None
+            raise DataError(f"weights must contain {samples} numbers, one per sample") from None
         if not (np.isfinite(weights) & (weights >= 0)).all():
             raise DataError("weights must be finite and at least 0")
         roots.append(np.repeat(np.sqrt(weights), size))
@@ -336,7 +336,7 @@ def _explain_nonfinite(
 def _explain_nonfinite_trials(
     graph: ExpressionGraph, dataset: Dataset, problem: Residuals, descent: Descent
 ) -> None:
-    """Add to the reason of a failed fit why its latest trials were not finite."""
+    """Append to the reason of a failed fit why its latest trials were not finite."""
     latest = descent.trials[-20:]
     nonfinite = [t.values for t in latest if not math.isfinite(t.residual_sum_of_squares)]
     if nonfinite:
@@ -345,7 +345,7 @@ def _explain_nonfinite_trials(
 
 
 def _reject_flat_region(problem: Residuals, descent: Descent, start: Array) -> None:
-    """Mark a minimum as not converged if the sum of squares is merely flat around it."""
+    """Mark a fit as not converged if it ended in a flat region, where J has a reduced rank."""
     current, free = descent.current, problem.free
     is_exact = current.sum_of_squares <= (_EXACT_FIT * problem.target_norm) ** 2
     if not descent.converged or current.rank == len(free) or is_exact:
@@ -386,7 +386,7 @@ def _build_fit(
     attempt: _Attempt,
     seconds: float,
 ) -> Fit:
-    """Build the result of a fit, with standard errors and the parameters that stay undetermined."""
+    """Build the result of a fit, with standard errors and a list of undetermined parameters."""
     descent = attempt.descent
     names, end = problem.vectors.elements, descent.current
     is_weighted = np.broadcast_to(problem.weights, len(end.residuals)) > 0

@@ -221,7 +221,7 @@ class Fit:
         return Band(*(part if value.ndim else float(part) for part in parts))
 
     def bootstrap(self, samples: int = 1000, *, seed: int = 0, pairs: bool = False) -> Bootstrap:
-        """Fit resampled data many times; see :mod:`cgprimer.training.fitting.bootstrap`."""
+        """Fit resampled data many times to estimate the uncertainty of the parameters."""
         from cgprimer.training.fitting.bootstrap import bootstrap
 
         return bootstrap(self.problem, self.end, self.estimated, samples, seed=seed, pairs=pairs)
@@ -273,7 +273,7 @@ def compute_covariance_factor(end: Linearization) -> Array:
 
 
 def find_undetermined(end: Linearization) -> tuple[Array, Array]:
-    """Return the indices of parameters that the data leave open, and a basis of J's null space."""
+    """Return the indices of undetermined parameters, and a basis of the null space of J."""
     null_vectors = end.right_vectors[end.rank :].T
     null = null_vectors / end.scales[:, None]
     norms = np.linalg.norm(null, axis=0)

@@ -82,7 +82,7 @@ class Descent:
         return bool(self.reason)
 
     def stop_without_decrease(self) -> None:
-        """Stop because no step decreases the sum of squares, and record the reason."""
+        """End the fit because no step decreases the sum of squares, and record the reason."""
         self.converged = self.current.relative_offset <= _ROUNDING_OFFSET
         if self.converged:
             self.reason = (

@@ -35,7 +35,7 @@ def minimize_with_scipy(problem: Residuals, descent: Descent, algorithm: str) ->
     for _ in range(_MOST_RESTARTS):
         active = descent.current.active
         message = _run_scipy(problem, descent, METHODS[algorithm])
-        values = _move_to_near_bounds(problem, descent.current.values)
+        values = _snap_to_bounds(problem, descent.current.values)
         candidate = Linearization(problem, values)
         is_lower = candidate.sum_of_squares <= descent.current.sum_of_squares
         if candidate.is_finite and is_lower:
@@ -110,8 +110,8 @@ def _run_scipy(problem: Residuals, descent: Descent, method: str) -> str:
     return str(result.message).rstrip(".")
 
 
-def _move_to_near_bounds(problem: Residuals, values: Array) -> Array:
-    """Return the parameter values, with each value near a bound moved to the bound."""
+def _snap_to_bounds(problem: Residuals, values: Array) -> Array:
+    """Return the parameter values, with each value near a bound replaced by the bound."""
     for bound in (problem.low, problem.high):
         tolerance = _BOUND_DISTANCE * (1 + np.abs(values))
         is_near = np.isfinite(bound) & (np.abs(values - bound) <= tolerance)
