@@ -135,8 +135,7 @@ class _Estimate(NamedTuple):
     gaps: dict[str, Any]
 
     def find_limit(self, better: _Estimate, name: str) -> Any:
-        """Return the derivative on which two estimates agree, nan if undefined, None if they
-        differ.
+        """Return the derivative if two estimates agree, nan if undefined, None if they differ.
 
         Args:
             better: the estimate with more digits.
