@@ -128,7 +128,7 @@ def _render_output(
 def _build_table(
     header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int | Sequence[int]
 ) -> OutputTable:
-    """Build an HTML table; ``left`` is the left-aligned columns or their number from the left."""
+    """Build an HTML table; ``left`` lists the left-aligned columns or is their number."""
     columns = range(left) if isinstance(left, int) else left
     content = Markup(html_table(header, rows[:_MOST_LINES], left=columns))
     return OutputTable(content, _format_omission_note(len(rows), "rows"))

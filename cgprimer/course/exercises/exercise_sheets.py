@@ -116,8 +116,8 @@ def exercise(
     xw = a^2 + b + xr
     output xw
     """
-    sample = _create_sampler(graph, kinds, difficulty, count, of, title, keep, domain)
-    return sample(f"{check_integer('the seed', seed)}/{student}", student)
+    sample_sheet = _create_sampler(graph, kinds, difficulty, count, of, title, keep, domain)
+    return sample_sheet(f"{check_integer('the seed', seed)}/{student}", student)
 
 
 def exercises_for(
@@ -144,12 +144,12 @@ def exercises_for(
     """
     if points is not None and check_integer("points", points, minimum=1) > MAX_POINTS:
         raise UsageError(f"points must be at most {MAX_POINTS}, got {points}")
-    sample = _create_sampler(graph, **about)
+    sample_sheet = _create_sampler(graph, **about)
     used: set[str] = set()
     for student in students:
         for attempt in range(_MAX_ATTEMPTS):
             key = f"{seed}/{student.key}" + (f"/{attempt}" if attempt else "")
-            sheet = sample(key, student.name)
+            sheet = sample_sheet(key, student.name)
             if (questions := repr(sheet.problems)) not in used:
                 break
         else:
@@ -191,7 +191,7 @@ def _create_sampler(
         limits = resolve_restrictions(graph, keep, domain)
         fixed, graph = limits.fixed_inputs, replace(graph, domains=FrozenDict(limits.domains))
 
-    def sample(seed: str, student: str) -> Exercise:
+    def sample_sheet(seed: str, student: str) -> Exercise:
         """Sample the sheet of a student; equal seeds give equal sheets."""
         problems: list[Problem] = []
         for kind in selected_kinds:
@@ -208,7 +208,7 @@ def _create_sampler(
                 problems.append(problem)
         return Exercise(tuple(problems), title, student)
 
-    return sample
+    return sample_sheet
 
 
 def _select_kinds(graph: ExpressionGraph | None, kinds: str | Sequence[str]) -> tuple[str, ...]:
@@ -234,14 +234,12 @@ def _select_kinds(graph: ExpressionGraph | None, kinds: str | Sequence[str]) -> 
         hint = "use a graph without dropout and batchnorm"
         if suitable:
             hint = f"choose one of {', '.join(suitable)}"
-        message = (
-            f"kind {unsuitable[0]!r} is not suitable: {_unsuitable_reason(graph, unsuitable[0])}"
-        )
-        raise UsageError(message, hint=hint)
+        reason = _explain_unsuitable_kind(graph, unsuitable[0])
+        raise UsageError(f"kind {unsuitable[0]!r} is not suitable: {reason}", hint=hint)
     return selected
 
 
-def _unsuitable_reason(graph: ExpressionGraph, kind: str) -> str:
+def _explain_unsuitable_kind(graph: ExpressionGraph, kind: str) -> str:
     """Return the reason why a kind of problem is not suitable for a graph."""
     if graph.layered:
         return "the graph has layers that differ between training and use"

@@ -51,7 +51,7 @@ class HtmlCell(NamedTuple):
 
 @lru_cache(maxsize=4)  # a sheet and its solution have the same pictures
 def draw_svg(diagram: Diagram) -> bytes:
-    """Draw a diagram, and return the content of an SVG file."""
+    """Draw a diagram as SVG, and return the content of the file."""
     return encode_figure(draw_diagram(diagram), "svg")
 
 

@@ -268,7 +268,7 @@ def _sample_update(random: Random, rule: str, graph: ExpressionGraph, of: str) -
 def _accept_candidate(
     graph: ExpressionGraph, problem: Problem, rounded: bool, difficulty: int, *, loose: bool
 ) -> Problem | None:
-    """Return a candidate problem with its number of digits; None if the answers are not simple.
+    """Return a candidate problem with its number of digits, or None if its answers are not simple.
 
     Args:
         graph: the graph of the problem, with values.

@@ -208,7 +208,7 @@ class ComputationalGraphPrimer(NetworkSteps):
         return sample_two_classes(len(self.graph.inputs), samples, self.seed)
 
     def train_on_all_data(self) -> TrainingRun:
-        """Train for one epoch, sample by sample."""
+        """Train on the dataset for one epoch, sample by sample."""
         self.run = self._train_on(self.dataset)
         if interval := self.display_vals_how_often:
             print_samples(self.run, self.dataset, interval, self._train_on, self._compute_partials)

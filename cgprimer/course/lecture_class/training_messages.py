@@ -36,7 +36,7 @@ def print_losses(run: TrainingRun, interval: int, label: Callable[[int], str]) -
 
 
 def compute_mean_loss(run: TrainingRun, first: int, end: int) -> float:
-    """Return the mean of the recorded losses from iteration ``first`` up to, excluding, ``end``."""
+    """Return the mean of the recorded losses of iterations ``first`` to ``end - 1``."""
     interval = run.steps_apart
     losses = run.step_losses[-(-first // interval) : -(-end // interval)]
     return sum(losses) / len(losses) if losses else float("nan")

@@ -142,7 +142,7 @@ def explain_missing_errors(comparison: Comparison) -> tuple[str, ...]:
 
 
 def describe_method(comparison: Comparison, result: MethodResult) -> str:
-    """Describe in one sentence how a method computes the gradient of this graph."""
+    """Describe in one sentence how a method computes the gradient of the compared graph."""
     if result.refused:
         return f"Refused: {result.refused}."
     is_single, runs = len(comparison.wrt) == 1, pluralize(result.passes, "pass", "passes")
@@ -247,18 +247,30 @@ def build_cost_table(comparison: Comparison) -> Table:
     live_values = build_bar_scale(lambda r: float(r.live_values))
     seconds = build_bar_scale(lambda r: r.seconds)
 
-    def build_cost_row(r: MethodResult) -> Row:
+    def build_cost_row(result: MethodResult) -> Row:
         """Build the row of one method with its costs, or with the reason of its refusal."""
-        if r.refused:
-            return Row(r.method, (), f"refused: {r.refused}", find_method_index(r.method))
+        if result.refused:
+            return Row(
+                result.method, (), f"refused: {result.refused}", find_method_index(result.method)
+            )
         cells = (
-            Cell(format_error(r.worst_error) or "no reference", share=_compute_error_bar(r)),
-            Cell(pluralize(r.passes, "path") if r.method == "path-sum" else f"{r.passes:,}"),
-            Cell(f"{r.operations:,}", format_operation_ratio(comparison, r), operations(r)),
-            Cell(f"{r.live_values:,}", share=live_values(r)),
-            Cell(format_duration(r.seconds), share=seconds(r)),
+            Cell(
+                format_error(result.worst_error) or "no reference", share=_compute_error_bar(result)
+            ),
+            Cell(
+                pluralize(result.passes, "path")
+                if result.method == "path-sum"
+                else f"{result.passes:,}"
+            ),
+            Cell(
+                f"{result.operations:,}",
+                format_operation_ratio(comparison, result),
+                operations(result),
+            ),
+            Cell(f"{result.live_values:,}", share=live_values(result)),
+            Cell(format_duration(result.seconds), share=seconds(result)),
         )
-        return Row(r.method, cells, series=find_method_index(r.method))
+        return Row(result.method, cells, series=find_method_index(result.method))
 
     header = ("method", "largest error", "passes", "operations", "live values", "time")
     rows = tuple(map(build_cost_row, comparison.results))

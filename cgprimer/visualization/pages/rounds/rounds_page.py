@@ -39,7 +39,7 @@ class RunEvent(NamedTuple):
 
 
 class _TimedEvent(NamedTuple):
-    """An event in the record of a run; ``worker`` is -1 unless a gradient arrives.
+    """A recorded event at a time; ``worker`` is -1 unless the event is the arrival of a gradient.
 
     ``worker`` is -1 unless a gradient arrives.
     """

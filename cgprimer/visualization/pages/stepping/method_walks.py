@@ -87,7 +87,7 @@ def _build_reverse_walk(scene: Scene) -> Walk:
     builder = Builder(simplify=False)
     indices = copy_tape(builder, contributions.tape)
     steps = [step.renumber(indices) for step in (program_steps.start, *program_steps.steps)]
-    _reveal_flows(scene, contributions, builder, steps)
+    _reveal_edge_contributions(scene, contributions, builder, steps)
     revealed_at = {reveal[:2]: k for k, step in enumerate(steps) for reveal in step.reveals}
     for count, read in enumerate(program.passes[0].reads):
         step_index = revealed_at.get(("derivative", scene.row_indices[read.wrt]), -1)
@@ -106,7 +106,7 @@ def _build_reverse_walk(scene: Scene) -> Walk:
     return finish_walk(builder, walk)
 
 
-def _reveal_flows(
+def _reveal_edge_contributions(
     scene: Scene, contributions: RowContributions, builder: Builder, steps: list[Step]
 ) -> None:
     """Show the contribution along each edge of the picture in the step that completes it."""
@@ -198,7 +198,7 @@ def _format_seeds(seeds: Mapping[str, float]) -> str:
 
 
 def _build_path_sum_walk(scene: Scene) -> Walk:
-    """Build the steps of path-sum: values, local partials, then products along the paths."""
+    """Build the steps of path-sum: values, local partials, products and sums over paths."""
     tape = scene.vertex_tape
     root, sources = tape.index(scene.target), [tape.index(name) for name in scene.wrt]
     needed = reachable(tape, [root])

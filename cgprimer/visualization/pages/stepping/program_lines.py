@@ -56,7 +56,7 @@ class RowContributions:
     by_row: Mapping[int, tuple[RowContribution, ...]]
 
     def edges(self, row: int, value: int | None = None) -> tuple[int, ...]:
-        """Return the edges whose contributions are added to the derivative in a row of the trace.
+        """Return the indices of the edges that carry contributions to the derivative of a row.
 
         With a value of the tape, only the edges of the contributions that this value is part of: a
         factor or a product belongs to one contribution, a sum to those that it adds.
@@ -267,7 +267,7 @@ def _build_instruction_steps(
 
 
 def _build_name_steps(tape: Tape, scene: Scene) -> Iterator[tuple[str, Step]]:
-    """Yield the name and the step of each value that has a trace row or is a partial of an edge."""
+    """Yield the name and the step of each value that is shown in a trace row or on an edge."""
     for name, index in tape.names.items():
         kind, variables, copy = parse_internal(name)
         row = scene.row_indices.get(variables[0])

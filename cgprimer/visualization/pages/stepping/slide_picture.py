@@ -96,7 +96,7 @@ def draw_graph_area(
 
 
 def fits_room(layout: SceneLayout, scene: Scene, room: Size) -> bool:
-    """Return whether the whole graph is readable in an area together with its legend."""
+    """Return whether the whole graph and its legend fit into an area with readable text."""
     return _is_readable(layout, (room[0], room[1] - _build_legend(scene, room[0]).height))
 
 
@@ -313,7 +313,7 @@ def choose_window(
     for indices in (ends, highlighted):  # one vertex outweighs all vertices of lower priority
         weights[list(indices)] = weights.sum() + 1
     searches = [
-        _search_axis(layout, axis, space, middle[axis], size[axis])
+        _search_window_positions(layout, axis, space, middle[axis], size[axis])
         for axis, space in enumerate(spaces)
     ]
     (spans_x, starts_x, inside_x), (spans_y, starts_y, inside_y) = searches
@@ -335,7 +335,7 @@ def choose_window(
     return Window(corner[0], corner[1], READABLE, shown, hidden_counts, inner)
 
 
-def _search_axis(
+def _search_window_positions(
     layout: SceneLayout, axis: int, space: float, middle: float, size: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
     """Find candidate positions of the window along one axis, and the vertices inside each.

@@ -155,7 +155,7 @@ def _draw_table(
     current_column: str,
     area: Box,
 ) -> float:
-    """Draw lines of text with columns of numbers on the right; return the lower end.
+    """Draw lines of text with columns of numbers on the right; return the y position of the end.
 
     Args:
         pen: draws on the slide.

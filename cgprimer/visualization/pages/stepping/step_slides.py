@@ -116,7 +116,7 @@ def _draw_slides(
 
 
 def _build_palette(dark: bool) -> Image:
-    """Build an image whose palette has the theme's colors mixed with the background.
+    """Build a palette image of the theme's colors and their mixtures with the background.
 
     All frames share the palette, so that no color changes from frame to frame.
     """

@@ -47,7 +47,7 @@ class LivePage:
 
         A file that is being written is read after two checks find the same content.
         """
-        stamps = {name: _stamp_file(name) for name in self._files}
+        stamps = {name: _read_file_stamp(name) for name in self._files}
         if self._read is not None:
             if stamps == self._read:
                 self._n_checks = 0
@@ -64,12 +64,12 @@ class LivePage:
             self.error = str(error)
         except Exception as error:  # a defect of the package must not end a lecture
             self.error = f"this is a defect of cgprimer: {type(error).__name__}: {error}"
-        self._read = {name: _stamp_file(name) for name in self._files} | stamps
+        self._read = {name: _read_file_stamp(name) for name in self._files} | stamps
         self.version += self.page != previous[0]
         return (self.page, self.error) != previous
 
 
-def _stamp_file(name: str) -> _FileStamp:
+def _read_file_stamp(name: str) -> _FileStamp:
     """Return modification time, size and inode number of a file; None if it does not exist."""
     try:
         status = os.stat(name)

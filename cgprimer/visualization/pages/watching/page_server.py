@@ -41,7 +41,7 @@ class _Server(ThreadingHTTPServer):
             self.hosts |= {HOST, "localhost"}
 
     def server_bind(self) -> None:
-        """Bind without looking up the host name, which may take long without a network."""
+        """Bind the socket without looking up the host name, which is slow without a network."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = HOST, self.server_address[1]
 
