@@ -84,7 +84,7 @@ def _reorder_parameters(run: TrainingRun, graph: ExpressionGraph) -> None:
 
 
 def _parse_run(entries: dict[str, Any]) -> TrainingRun:
-    """Create a run from the entries of its JSON file, converting each field by its annotation.
+    """Create a run from the entries of its JSON file, converting each field to its type.
 
     A field that older files do not have gets its default.
 

@@ -150,7 +150,7 @@ class Constraints:
         return values
 
     def constrain_rule(self, rule: Optimizer) -> Optimizer:
-        """Return an optimizer that applies the constraints and has their columns in its state."""
+        """Return the optimizer extended by the constraints, which it keeps in its state."""
         if not (self.columns or self.norms):
             return rule
         names, norms, p = tuple(self.columns), self.norms, self.p
@@ -291,7 +291,9 @@ def set_start_values(values: Array, vectors: ParameterVectors, start: Mapping[st
     for name in sorted(start, key=lambda n: len(parse_element(n)[1])):
         indices, value = find_indices(vectors, "start", name), np.ravel(start[name])
         if len(value) not in (1, len(indices)):
-            raise UsageError(f"start: {name} must have {len(indices)} elements, got {len(value)}")
+            raise UsageError(
+                f"the start value of {name} must have {len(indices)} elements, got {len(value)}"
+            )
         values[indices] = value
     return values
 

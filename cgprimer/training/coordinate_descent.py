@@ -72,7 +72,7 @@ class CoordinateChoice:
     def compute_sums(
         self, columns: Mapping[str, Array], values: Array, samples: int, chosen: Array
     ) -> Point:
-        """Compute the loss and the chosen derivatives, summed over samples, with one pass each."""
+        """Compute the loss and the chosen derivatives, summed over samples, in forward mode."""
         objective, total = self.objective, 0.0
         gradient, scalars = np.zeros(len(objective.vectors)), objective.scalars(values)
         losses = None

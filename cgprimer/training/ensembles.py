@@ -88,7 +88,7 @@ class Ensemble:
     varied: tuple[dict[str, Any], ...]
 
     def predictions(self, data: Dataset | Mapping[str, Any]) -> dict[str, Array]:
-        """Compute the outputs of each member, arrays of shape (members, samples, ...)."""
+        """Compute the outputs of all members as arrays of shape (members, samples, ...)."""
         outputs = [self._compute_outputs(run, data) for run in self.runs]
         return {name: np.stack([member[name] for member in outputs]) for name in outputs[0]}
 
@@ -364,7 +364,7 @@ def find_majority(classes: Array, counted: Array | None = None, n: int | None = 
 
 
 def compute_spread(errors: Array) -> Spread:
-    """Compute the spread of the members' errors, an array of shape (members, samples).
+    """Compute the variance and covariance of the errors of the members of an ensemble.
 
     >>> compute_spread(np.array([[1.0, -1.0], [1.0, 1.0]]))
     Spread(members=2, variance=1.0, covariance=0.0, measured=0.5)

@@ -96,7 +96,7 @@ class EpochStrategy(ABC):
         return False
 
     def restore(self, run: TrainingRun) -> None:  # noqa: B027, optional
-        """Continue the records of a resumed run, such as those of its workers."""
+        """Load records of a resumed run that the strategy continues, such as those of workers."""
 
     def open(self) -> None:  # noqa: B027, optional
         """Acquire resources, such as a cluster, before the first update."""

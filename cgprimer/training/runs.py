@@ -186,7 +186,7 @@ class TrainingRun:
         return self.graph
 
     def in_numbers(self) -> TrainingRun:
-        """Return a copy of the run with array elements as scalar parameters: ``W[0,1]``.
+        """Return a copy of the run whose array elements are scalars, such as ``W[0,1]``.
 
         >>> TrainingRun({"w": np.array([1.0, 2.0])}, {}, {}, {}).in_numbers().parameters
         {'w[0]': 1.0, 'w[1]': 2.0}

@@ -31,9 +31,7 @@ from cgprimer.errors import CgprimerError, TrainingError, UsageError, pluralize
 from cgprimer.training.worker_options import LOCAL_CLUSTER
 
 Create = Callable[[], Any]  # creates the object of a worker in its process
-RecordLostProcess = Callable[
-    [int, float], None
-]  # of a worker, and the start of the task that was lost
+RecordLostProcess = Callable[[int, float], None]  # of a worker and the start of the lost task
 _TIMEOUT = 10.0  # seconds to wait for a scheduler or a process
 _PATIENCE = 30.0  # seconds without any process after which a run ends
 _SEARCH_SECONDS = 1.0  # between two requests for the processes of the cluster
@@ -79,7 +77,7 @@ class Shard:
         return self._object is not None
 
     def call(self, method: str, *arguments: Any) -> tuple[Any, float]:
-        """Call a method of the worker's object; return its result or failure, and the seconds."""
+        """Call a method of the worker's object; return its result or failure, and the duration."""
         begin = time.perf_counter()
         try:
             result = getattr(self._object, method)(*arguments)
@@ -236,7 +234,7 @@ class Cluster:
             )
         except OSError:
             what = f"no scheduler answered at {self.address} within {_TIMEOUT:g} s"
-            raise UsageError(what, hint="start a scheduler: dask scheduler") from None
+            raise UsageError(what, hint="start a scheduler with `dask scheduler`") from None
         versions = await self._client.run(_find_installed_version, on_error="ignore")
         self._check_processes(versions)
         self._client.direct_to_workers = await self._can_connect(versions)

@@ -102,7 +102,7 @@ class Gradients:
         return {**joined, **self.sample_masks(task)}
 
     def _locate_task(self, task: Task) -> Iterator[tuple[_BlockPart, int, int]]:
-        """Yield the block parts that contain the samples of a task, with a range in each."""
+        """Yield the block parts with samples of a task, and the range of positions in each."""
         turn, part = divmod(task.start // self.size, self.parts)
         begin = turn * self.size + task.start % self.size
         end = begin + task.samples
