@@ -32,11 +32,11 @@ def test_moments_are_played_by_keys(browser: Any, tmp_path: Path) -> None:
     def press(key: str) -> None:
         ActionChains(found).send_keys(key).perform()
 
-    assert seen("count") == "event 1 of 7"
+    assert seen("count") == "snapshot 1 of 7"
     assert seen("what").startswith("step 0, loss ")
     first = found.find_element("css selector", "path.boundary").get_attribute("d")
     press(Keys.END)
-    assert seen("count") == "event 7 of 7"
+    assert seen("count") == "snapshot 7 of 7"
     assert seen("what").startswith("step 12, loss ")
     assert found.find_element("css selector", "path.boundary").get_attribute("d") != first
     assert len(found.find_elements("css selector", ".sample")) == 42  # two in the legend

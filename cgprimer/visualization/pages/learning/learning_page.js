@@ -78,7 +78,7 @@ function buildWeights() {
 function showFrame() {
   const frame = data.frames[current], wrong = new Set(frame.wrong);
   setText($("what"), frame.words);
-  setText($("count"), `event ${current + 1} of ${data.frames.length}`);
+  setText($("count"), `snapshot ${current + 1} of ${data.frames.length}`);
   parts.areas.forEach((area, k) => area.setAttribute("d", frame.areas[k]));
   parts.lines.setAttribute("d", frame.lines);
   parts.samples.forEach((ring, k) => ring.classList.toggle("wrong", wrong.has(k)));
