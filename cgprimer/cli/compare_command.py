@@ -34,14 +34,14 @@ def _check_output(context: object, parameter: object, path: str | None) -> str |
     "methods",
     type=click.Choice(["finite-difference", "symbolic", "forward", "reverse", "path-sum"]),
     multiple=True,
-    help="Differentiation methods to compare (default: all).",
+    help="Differentiation method to compare; repeatable (default: all methods).",
 )
 @option(
     "--scheme",
     "schemes",
     type=click.Choice(["central", "forward", "complex-step"]),
     multiple=True,
-    help="Difference quotients to compare; repeatable.",
+    help="Scheme of finite differences to compare; repeatable (default: the default scheme).",
 )
 @option(
     "--format",
@@ -55,14 +55,14 @@ def _check_output(context: object, parameter: object, path: str | None) -> str |
     metavar="PATH",
     type=click.Path(),
     callback=_check_output,
-    help="Write a page (.html) or slides (.pdf, .png, .svg).",
+    help="Output file: a page (.html) or slides (.pdf, .png, .svg).",
 )
-@option("--dark", is_flag=True, help="Use the theme for dark slides, with -o.")
+@option("--dark", is_flag=True, help="Use a dark color theme; requires -o.")
 @option(
     "--title",
     metavar="TEXT",
     callback=replace_invalid_characters,
-    help="Title, or '' for none (default: name of FILE), with -o.",
+    help="Title, or '' for none (default: name of FILE); requires -o.",
 )
 @engine_option
 @json_option

@@ -30,13 +30,13 @@ _OF_GRAPHS = ("low", "high", "truth")
     type=click.Choice(
         ["gaussians", "moons", "spirals", "xor", "lecture-neurons", "lecture-planes"]
     ),
-    help="Sample two classes instead; a graph gives the names of the columns.",
+    help="Sample two classes from this distribution; FILE then only names the columns.",
 )
 @option(
     "--batch-size",
     metavar="N",
     type=click.IntRange(min=1),
-    help="Number of samples to normalize together, for lecture-neurons (default: all).",
+    help="Number of samples that lecture-neurons normalizes together (default: all).",
 )
 @option(
     "-o",

@@ -34,62 +34,71 @@ _OVERLAYS = ("values", "partials", "tangents", "adjoints", "path")  # optional a
     help="Output file: .png, .svg, .pdf, .dot, .gv, .mmd or .tex (default: NAME.png).",
 )
 @at_option
-@option("--values", is_flag=True, help="Show values at the declared point.")
+@option("--values", is_flag=True, help="Show the value of each variable.")
 @option("--partials", is_flag=True, help="Show the local partial derivative on each edge.")
 @option("--tangents", metavar="SEED", help="Show tangents with respect to this input or parameter.")
-@option("--adjoints", is_flag=True, help="Show adjoints; edges show upstream × local = downstream.")
-@option("--of", metavar="NAME", help="Output of the backward pass (default: the only output).")
+@option(
+    "--adjoints",
+    is_flag=True,
+    help="Show adjoints, and upstream × local = downstream on each edge.",
+)
+@option("--of", metavar="NAME", help="Variable to differentiate (default: the only output).")
 @option(
     "--path",
     metavar='"NAME ..."',
-    help="Highlight a path; show its product and the sum over all paths.",
+    help="Path to highlight, with its product of partial derivatives and the sum over all paths.",
 )
 @option(
     "--level",
     type=click.Choice(["variables", "operations", "backward"]),
     default="variables",
-    help="Vertices: variables, operations, or the graph of the backward pass.",
+    help="Level of detail: variables, operations, or the operations of the backward pass.",
 )
 @option(
     "--parameters",
     type=click.Choice(["edges", "vertices"]),
-    help="Position of learnable parameters (default: edges if possible).",
+    help="Draw parameters on edges or as vertices (default: on edges if possible).",
 )
 @option(
     "--scalars",
     metavar="all|NAME,...",
     multiple=True,
-    help="Draw elements of all or of named arrays as vertices.",
+    help="Arrays whose elements are drawn as separate vertices, or 'all'.",
 )
 @option(
     "--backward-arrows",
     is_flag=True,
-    help="Draw arrows from outputs back to inputs, with --adjoints or --level backward.",
+    help="Draw arrows from outputs to inputs; requires --adjoints or --level backward.",
 )
 @option(
     "--mask",
     metavar="NUMBER|NAME=VALUE,...",
     multiple=True,
     callback=read_number_or_assignments,
-    help="Dropout mask: zeros and ones by name, or a random seed.",
+    help="Dropout masks of zeros and ones, such as h=[1,0,1], or the random seed of the masks.",
 )
 @option(
     "--place",
     metavar="layers:N",
-    help="Cut the graph by layers into N stages, and show what is sent.",
+    help="Cut the graph by layers into N stages, and show the values sent between them.",
 )
 @option(
     "--workers",
     metavar="NAME,...",
     multiple=True,
     callback=read_names,
-    help="Names of the workers of --place.",
+    help="Names of the workers that run the stages of --place.",
 )
 @option(
-    "--why", is_flag=True, help="Mark the vertex with the first non-finite value or derivative."
+    "--why",
+    is_flag=True,
+    help="Highlight the vertex with the first non-finite value or derivative.",
 )
 @option(
-    "--all", "everything", is_flag=True, help="Draw every vertex instead of a summary by layers."
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Draw all vertices of a large graph instead of a summary by layers.",
 )
 @dark_option
 @option(

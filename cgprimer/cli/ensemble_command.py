@@ -37,7 +37,13 @@ _SHARE = 0.25  # fraction of the samples to hold out, without --validation
 @graph_command(optional=True)
 @run_options(lists=True)
 @model_options
-@option("--members", metavar="N", type=click.IntRange(min=1), default=10, help="Number of members.")
+@option(
+    "--members",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=10,
+    help="Number of members of the ensemble.",
+)
 @option(
     "--bootstrap/--no-bootstrap",
     default=True,
@@ -47,10 +53,13 @@ _SHARE = 0.25  # fraction of the samples to hold out, without --validation
     "--jobs",
     metavar="N",
     type=click.IntRange(min=1),
-    help="Number of runs at the same time (default: number of cores).",
+    help="Number of parallel runs (default: number of CPU cores).",
 )
 @option(
-    "--directory", metavar="PATH", type=click.Path(), help="Folder for the runs of the members."
+    "--directory",
+    metavar="PATH",
+    type=click.Path(),
+    help="Folder in which the runs of the members are saved.",
 )
 @force_option
 @json_option

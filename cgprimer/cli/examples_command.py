@@ -19,7 +19,7 @@ from cgprimer.support.validation import check_choice
     "names",
     metavar="NAME",
     multiple=True,
-    help="Copy this example into the current folder.",
+    help="Example to copy into the current folder; repeatable.",
 )
 def command(names: tuple[str, ...]) -> None:
     """List or copy the example graphs and programs of cgprimer.

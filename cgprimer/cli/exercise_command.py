@@ -38,14 +38,14 @@ from cgprimer.expressions import ExpressionGraph
         ]
     ),
     multiple=True,
-    help="Kinds of problems (default: all that apply).",
+    help="Kind of problems; repeatable (default: all that suit the graph).",
 )
 @seed_option
 @option(
     "--difficulty",
     type=click.Choice(["1", "2", "3", "easy", "medium", "hard"]),
     default="1",
-    help="Difficulty; 1 has integers and three operations.",
+    help="Difficulty; level 1 has integers and three operations.",
 )
 @option(
     "--count",
@@ -54,26 +54,28 @@ from cgprimer.expressions import ExpressionGraph
     default=1,
     help="Number of problems of each kind.",
 )
-@option("--of", metavar="NAME", help="Variable of the problems (default: the only output).")
+@option(
+    "--of", metavar="NAME", help="Variable to compute or differentiate (default: the only output)."
+)
 @keep_option
 @domain_option
 @option(
     "--students",
     metavar="PATH",
     type=click.Path(),
-    help="Class list as CSV with a column name or id; one sheet per student.",
+    help="Class list (CSV with a column name or id), to write one sheet per student.",
 )
 @option(
     "--points",
     metavar="N",
     type=click.IntRange(min=1, max=1000),
-    help="Points per problem (default: 10 with --students, otherwise one per blank).",
+    help="Number of points per problem (default: 10 with --students, otherwise one per blank).",
 )
 @option(
     "--format",
     type=click.Choice(["markdown", "latex", "pdf", "html", "notebook"]),
     multiple=True,
-    help="Formats of the sheets (default: markdown).",
+    help="Format of the sheets; repeatable (default: markdown).",
 )
 @option(
     "--title",

@@ -25,7 +25,7 @@ _TARGETS = "python|numpy|torch|jax|c|sympy|latex"
     "--to",
     type=click.Choice(["python", "numpy", "torch", "jax", "c", "sympy", "latex"]),
     default="python",
-    help="Language or library of the file.",
+    help="Language or library of the exported file.",
 )
 @at_option
 @option("--of", metavar="NAME", help="Variable to differentiate (default: the only output).")

@@ -30,21 +30,21 @@ def watch_options(function: F) -> F:
                 "--watch",
                 group=OUTPUT,
                 is_flag=True,
-                help="Show the result in a browser and update it when FILE changes.",
+                help="Serve the result as a web page, and update it when FILE changes.",
             ),
             option(
                 "--port",
                 group=OUTPUT,
                 metavar="N",
                 type=click.IntRange(min=0, max=65535),
-                help="Port of the web server, with --watch (default: a free port).",
+                help="Port of the web server of --watch (default: a free port).",
             ),
             option(
                 "--open",
                 "open_browser",
                 group=OUTPUT,
                 is_flag=True,
-                help="Open a browser, with --watch.",
+                help="Open the page of --watch in a browser.",
             ),
         )
     ):

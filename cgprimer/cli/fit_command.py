@@ -61,14 +61,14 @@ _DATA_ARGUMENTS = ("data", "columns", "samples", "low", "high", "noise")  # of d
     metavar="NAME=VALUE,...",
     multiple=True,
     callback=read_assignments,
-    help="Initial values (default: declared values or random values).",
+    help="Initial values of parameters (default: declared values, otherwise random values).",
 )
 @option(
     "--freeze",
     metavar="NAME,...",
     multiple=True,
     callback=read_names,
-    help="Parameters that keep their initial values.",
+    help="Parameters to keep at their initial values.",
 )
 @option(
     "--bounds",
@@ -77,7 +77,7 @@ _DATA_ARGUMENTS = ("data", "columns", "samples", "low", "high", "noise")  # of d
     callback=read_bounds,
     help="Lower and upper bounds of parameters, such as k=0:1.",
 )
-@option("--weights", metavar="NAME", help="Data column with the weights of samples.")
+@option("--weights", metavar="NAME", help="Data column that contains the weight of each sample.")
 @option(
     "--algorithm",
     type=click.Choice(
@@ -92,56 +92,59 @@ _DATA_ARGUMENTS = ("data", "columns", "samples", "low", "high", "noise")  # of d
         ]
     ),
     default="auto",
-    help="Algorithm; auto chooses Gauss-Newton for graphs that are linear in their parameters,"
-    " otherwise Levenberg-Marquardt, and falls back to SciPy's trust-region.",
+    help="Algorithm; auto tries Gauss-Newton (for linear problems) or"
+    " Levenberg-Marquardt, then trust-region.",
 )
 @option(
     "--damping",
     type=click.Choice(["auto", "tens", "marquardt", "nielsen"]),
     default="auto",
-    help="Choice of lambda in Levenberg-Marquardt.",
+    help="Strategy for the damping factor lambda of Levenberg-Marquardt.",
 )
 @option(
-    "--first-damping", metavar="NUMBER", type=float, help="Initial lambda (default: by --damping)."
+    "--first-damping",
+    metavar="NUMBER",
+    type=float,
+    help="Initial damping factor lambda (default: depends on --damping).",
 )
 @option(
     "--iterations",
     metavar="N",
     type=click.IntRange(min=1),
     default=1000,
-    help="Maximum number of steps.",
+    help="Maximum number of iterations.",
 )
 @option(
     "--bootstrap",
     metavar="N",
     type=click.IntRange(min=2),
-    help="Number of bootstrap fits of resampled data.",
+    help="Number of bootstrap fits, for standard errors and confidence intervals.",
 )
 @option(
     "--resample",
     type=click.Choice(["residuals", "pairs"]),
     default="residuals",
-    help="Resample residuals, or pairs of inputs and targets.",
+    help="Data to resample in the bootstrap: residuals, or pairs of inputs and targets.",
 )
 @method_options("reverse")
 @engine_option
-@option("--trace", is_flag=True, help="Print a table of all steps.")
+@option("--trace", is_flag=True, help="Print a table of all iterations.")
 @option(
     "--level",
     metavar="NUMBER",
     type=float,
     default=0.95,
     callback=read_fraction,
-    help="Confidence level of the band and the bootstrap intervals.",
+    help="Confidence level of the plotted band and of the bootstrap intervals.",
 )
 @option(
     "--plot",
     metavar="PATH",
     type=click.Path(),
-    help="Write a plot of data, fitted curve and residuals.",
+    help="Write a plot of the data, the fitted curve and the residuals.",
 )
 @dark_option
-@option("--save", metavar="PATH", type=click.Path(), help="Write the fit as JSON.")
+@option("--save", metavar="PATH", type=click.Path(), help="Save the fit as JSON.")
 @force_option
 @json_option
 def command(

@@ -96,13 +96,17 @@ def _roles_note(graph: ExpressionGraph, at: Mapping[str, Any]) -> str:
 @wrt_option
 @method_options("reverse")
 @engine_option
-@option("--show", is_flag=True, help="Print the derivative program and stop.")
-@option("--simplify", is_flag=True, help="Fold constants and merge equal products, with --show.")
+@option("--show", is_flag=True, help="Print the derivative program, and exit.")
+@option(
+    "--simplify",
+    is_flag=True,
+    help="Fold constants and merge equal products in the program; requires --show.",
+)
 @option(
     "--why",
     "explain",
     is_flag=True,
-    help="Explain the first non-finite value or derivative, and stop.",
+    help="Explain the origin of the first non-finite value or derivative, and exit.",
 )
 @json_option
 def command(

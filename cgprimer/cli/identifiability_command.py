@@ -31,7 +31,7 @@ from cgprimer.expressions import ExpressionGraph
     metavar="NAME,...",
     multiple=True,
     callback=read_names,
-    help="Parameters of interest; others are treated as known (default: all).",
+    help="Parameters to analyze; all others are treated as known (default: all).",
 )
 @samples_option
 @sampling_options

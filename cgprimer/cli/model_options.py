@@ -31,7 +31,7 @@ def model_options(function: F) -> F:
             metavar="NAME,...",
             multiple=True,
             callback=read_names,
-            help="Further graphs to train on the same data.",
+            help="Additional graphs to train on the same data.",
         ),
         option(
             "--sizes",

@@ -28,7 +28,7 @@ _OPTIONS_BY_KIND = {  # the options of each kind; all have a seed
 @option(
     "--activation",
     metavar="NAME",
-    help="Activation function, or none (default: tanh; for a neuron sigmoid).",
+    help="Activation function, or none (default: tanh, or sigmoid for a neuron).",
 )
 @option(
     "--output",
@@ -38,7 +38,7 @@ _OPTIONS_BY_KIND = {  # the options of each kind; all have a seed
 @option(
     "--bias/--no-bias",
     default=None,
-    help="Add a bias to every unit of an mlp or a neuron (default: --bias).",
+    help="Add a bias to each unit of an mlp or a neuron (default: --bias).",
 )
 @option(
     "--scalars", is_flag=True, help="Define scalar units and weights of an mlp instead of matrices."
@@ -49,13 +49,13 @@ _OPTIONS_BY_KIND = {  # the options of each kind; all have a seed
     type=click.IntRange(min=1),
     help="Number of inputs of a random graph (default: 2).",
 )
-@option("--values", is_flag=True, help="Write random numbers instead of initializers.")
+@option("--values", is_flag=True, help="Write random parameter values instead of initializers.")
 @option(
     "--seed",
     metavar="N",
     type=click.IntRange(min=0),
     default=0,
-    help="Random seed; implies --values, except for random.",
+    help="Random seed; implies --values, except for a random graph.",
 )
 @option(
     "-o", "--to", metavar="PATH", type=click.Path(), help="Output file (default: standard output)."

@@ -27,7 +27,7 @@ from cgprimer.cli.shared_options import columns_option, force_option
     help="Output file: .csv, .npz or .parquet (default: CSV on standard output).",
 )
 @force_option
-@option("--json", "as_json", is_flag=True, help="Print the predicted columns as JSON.")
+@option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.argument("run", type=click.Path())
 def command(
     run: str, data: str, columns: dict[str, str], output: str | None, force: bool, as_json: bool

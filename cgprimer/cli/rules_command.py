@@ -24,31 +24,33 @@ _MAX_LINES = 200
     "-e",
     "--expression",
     metavar="FORMULA",
-    help="Formula that begins with a minus sign or looks like a file name.",
+    help="Formula, if it begins with a minus sign or looks like a file name.",
 )
 @option(
-    "--wrt", metavar="NAME", help="Variable of differentiation (default: x, or the only candidate)."
+    "--wrt",
+    metavar="NAME",
+    help="Variable to differentiate with respect to (default: x, or the only candidate).",
 )
 @option("--of", metavar="NAME", help="Variable to differentiate (default: the only output).")
 @option(
     "--inner",
     type=click.Choice(["chain", "substitute"]),
     default="chain",
-    help="Treatment of other expressions: apply the chain rule, or substitute.",
+    help="Apply the chain rule to inner expressions, or substitute them first.",
 )
 @option(
     "--functions",
     metavar="NAME,...",
     multiple=True,
     callback=read_names,
-    help="Names of functions of the variable (default in a formula: f,g,h,u,v).",
+    help="Names of unspecified functions of the variable (default in a formula: f,g,h,u,v).",
 )
 @option(
     "--order", metavar="N", type=click.IntRange(min=1), default=1, help="Order of the derivative."
 )
-@option("--latex", is_flag=True, help="Print LaTeX, with one line of align* per step.")
+@option("--latex", is_flag=True, help="Print LaTeX, with one align* line per step.")
 @json_option
-@option("--all", "show_all", is_flag=True, help="Print a long derivation completely.")
+@option("--all", "show_all", is_flag=True, help="Print all lines of a long derivation.")
 @click.argument("file", metavar="FILE|FORMULA", required=False, type=click.Path(allow_dash=True))
 def command(
     file: str | None,

@@ -23,7 +23,7 @@ from cgprimer.cli.shared_options import columns_option, dark_option, force_optio
     "--plot",
     metavar="PATH",
     type=click.Path(),
-    help="Write a plot of the predictions over two inputs.",
+    help="Write a plot of the predictions over the two inputs.",
 )
 @dark_option
 @force_option

@@ -49,31 +49,31 @@ at_option = option(
     multiple=True,
     metavar="NAME=VALUE,...",
     callback=read_assignments,
-    help="Values of inputs and parameters, a range LOW:HIGH:COUNT for several points, or the file"
-    " of a run; declared values are the default.",
+    help="Values of inputs and parameters, ranges LOW:HIGH:COUNT, or the file of a run"
+    " (default: declared values).",
 )
 expression_option = option(
-    "-e", "--expression", group=MODEL, metavar="TEXT", help="Expressions, instead of FILE."
+    "-e", "--expression", group=MODEL, metavar="TEXT", help="Expressions to use instead of FILE."
 )
 loss_option = option(
     "--loss",
     group=MODEL,
     metavar="LOSS",
-    help="Add a loss node after the outputs; set its target by --at target=VALUE.",
+    help="Loss to add as a node after the outputs; --at target=VALUE sets its target.",
 )
 keep_option = option(
     "--keep",
     multiple=True,
     metavar="NAME,...",
     callback=read_names,
-    help="Inputs that keep their declared values.",
+    help="Inputs to keep at their declared values.",
 )
 domain_option = option(
     "--domain",
     multiple=True,
     metavar="NAME=VALUES,...",
     callback=read_domains,
-    help="Values of an input, such as y=0,1 or y=one-hot (default: as declared).",
+    help="Allowed values of inputs, such as y=0,1 or y=one-hot (default: as declared).",
 )
 wrt_option = option(
     "--wrt",
@@ -81,15 +81,14 @@ wrt_option = option(
     multiple=True,
     metavar="NAME,...",
     callback=read_names,
-    help="Names to differentiate with respect to (default: all parameters, or all inputs if there"
-    " are no parameters).",
+    help="Variables to differentiate with respect to (default: parameters, or inputs if none).",
 )
 engine_option = option(
     "--engine",
     group=DIFFERENTIATION,
     metavar="NAME",
     default="auto",
-    help="Engine; 'cgprimer info' lists all engines.",
+    help="Execution engine ('cgprimer info' lists all).",
 )
 data_option = option(
     "--data",
@@ -104,7 +103,7 @@ columns_option = option(
     multiple=True,
     metavar="NAME=COLUMN,...",
     callback=read_columns,
-    help="Names of data columns, such as y=label.",
+    help="Data columns of variables, such as y=label (default: same names).",
 )
 samples_option = option(
     "--samples",
@@ -120,7 +119,7 @@ truth_option = option(
     multiple=True,
     metavar="NAME=VALUE,...",
     callback=read_assignments,
-    help="True values of parameters, for generated data.",
+    help="True parameter values of generated data (default: declared values).",
 )
 start_option = option(
     "--start",
@@ -128,7 +127,7 @@ start_option = option(
     multiple=True,
     metavar="NAME=VALUE,...",
     callback=read_assignments,
-    help="Initial values; other parameters start at random values.",
+    help="Initial values of parameters (default: random values).",
 )
 seed_option = option(
     "--seed", metavar="N", type=click.IntRange(min=0), default=0, help="Random seed."
@@ -137,7 +136,7 @@ json_option = option(
     "--json", "as_json", group=OUTPUT, is_flag=True, help="Print the result as JSON."
 )
 force_option = option("--force", group=OUTPUT, is_flag=True, help="Overwrite existing files.")
-dark_option = option("--dark", group=OUTPUT, is_flag=True, help="Use the theme for dark slides.")
+dark_option = option("--dark", group=OUTPUT, is_flag=True, help="Use a dark color theme.")
 
 
 def sampling_options(function: F) -> F:
@@ -174,7 +173,7 @@ def sampling_options(function: F) -> F:
                 metavar="NUMBER",
                 type=NumberRange(min=0),
                 default=0.0,
-                help="Standard deviation of noise added to targets.",
+                help="Standard deviation of the noise in generated targets.",
             ),
         )
     ):
@@ -198,40 +197,40 @@ def method_options(default: str | None = None) -> Callable[[F], F]:
             group=DIFFERENTIATION,
             metavar="SCHEME",
             type=click.Choice(tuple(SCHEMES)),
-            help="finite-difference: central (default), forward or complex-step.",
+            help="Finite differences: central (default), forward or complex-step.",
         ),
         option(
             "--step",
             group=DIFFERENTIATION,
             metavar="NUMBER",
             type=float,
-            help="finite-difference: step (default: by size of the value).",
+            help="Step size of finite differences (default: scaled to the value).",
         ),
         option(
             "--symbolic-share/--no-symbolic-share",
             group=DIFFERENTIATION,
             default=None,
-            help="symbolic: share common subexpressions (default), or not.",
+            help="Share common subexpressions of symbolic derivatives (default).",
         ),
         option(
             "--symbolic-limit",
             group=DIFFERENTIATION,
             metavar="N",
             type=click.IntRange(min=1),
-            help="symbolic: maximum size of expressions, in operations.",
+            help="Maximum operations in a symbolic derivative (default: 5000).",
         ),
         option(
             "--path-limit",
             group=DIFFERENTIATION,
             metavar="N",
             type=click.IntRange(min=1),
-            help="path-sum: maximum number of paths.",
+            help="Maximum number of paths in path-sum (default: 10000).",
         ),
         option(
             "--carry",
             group=DIFFERENTIATION,
             is_flag=True,
-            help="forward: propagate all tangents in one pass.",
+            help="Propagate all tangents of forward mode in a single pass.",
         ),
     )
 

@@ -32,7 +32,7 @@ _MAX_TITLE = 60  # characters
     "--output",
     metavar="PATH",
     type=click.Path(),
-    help="Output file: .html or .gif, or a folder for slides (default: NAME.html).",
+    help="Output file, .html or .gif, or the folder of the slides (default: NAME.html).",
 )
 @at_option
 @option("--of", metavar="NAME", help="Variable to differentiate (default: the only output).")
@@ -41,41 +41,41 @@ _MAX_TITLE = 60  # characters
     "--method",
     type=click.Choice(["forward", "reverse", "path-sum", "finite-difference"]),
     default="reverse",
-    help="Differentiation method of slides and of the open tab.",
+    help="Differentiation method of the slides and of the tab that opens first.",
 )
 @option(
     "--scheme",
     type=click.Choice(["central", "forward"]),
-    help="finite-difference: difference quotient (default: central).",
+    help="Finite differences: central (default) or forward.",
 )
 @option(
     "--step",
     "h",
     metavar="NUMBER",
     type=float,
-    help="finite-difference: step (default: by size of the value).",
+    help="Step size of finite differences (default: scaled to the value).",
 )
 @option(
     "--level",
     type=click.Choice(["variables", "operations"]),
     default="variables",
-    help="Vertices: variables or operations.",
+    help="Level of detail: variables or operations.",
 )
 @option("--scalars", is_flag=True, help="Step through the elements of arrays.")
 @option(
     "--format",
     "kind",
     type=click.Choice(["png", "svg", "pdf"]),
-    help="Write a folder of numbered slides in this format.",
+    help="Write numbered slides in this format to the folder of -o.",
 )
 @option(
     "--speed",
     metavar="NUMBER",
     type=NumberRange(min=0.1, max=50.0),
     default=1.0,
-    help="Steps per second of a .gif.",
+    help="Speed of a .gif, in steps per second.",
 )
-@option("--dark", is_flag=True, help="Use dark colors.")
+@option("--dark", is_flag=True, help="Use a dark color theme.")
 @option("--quiz", is_flag=True, help="Open the page as a quiz that asks for each value.")
 @option(
     "--title",

@@ -40,8 +40,8 @@ _samples_option = option(
     metavar="N,...",
     multiple=True,
     callback=read_positive_integers,
-    help="Number of samples to generate (default: 10000); several values vary the size of the"
-    " training set.",
+    help="Numbers of samples to generate (default: 10000); several values vary the size"
+    " of the training set.",
 )
 
 
@@ -52,15 +52,20 @@ _samples_option = option(
     "--threshold",
     metavar="NUMBER",
     type=float,
-    help="Loss for the column of steps (default: 10 % of the initial loss).",
+    help="Loss to which the table counts the steps (default: 10 % of the initial loss).",
 )
 @option(
     "--jobs",
     metavar="N",
     type=click.IntRange(min=1),
-    help="Number of runs at the same time (default: number of cores).",
+    help="Number of parallel runs (default: number of CPU cores).",
 )
-@option("--csv", metavar="PATH", type=click.Path(), help="Write the table as CSV with all digits.")
+@option(
+    "--csv",
+    metavar="PATH",
+    type=click.Path(),
+    help="Write the table of runs to a CSV file, with all digits.",
+)
 @option("--plot", metavar="PATH", type=click.Path(), help="Write a plot of the losses of all runs.")
 @dark_option
 @force_option
@@ -70,7 +75,7 @@ _samples_option = option(
     cls=SettingListOption,
     setting="seed",
     type=int,
-    help="Random seeds of initial values and sample order; the data stay the same.",
+    help="Random seeds of the initial values and the sample order, but not of the data.",
 )
 def command(
     graph: ExpressionGraph | None,

@@ -25,26 +25,28 @@ _FORMS = ("cpu", "cpu-interpreter", "cuda", "cuda-interpreter")
     metavar="NAME,...",
     multiple=True,
     callback=read_names,
-    help="Variables to differentiate, with --method (default: all outputs).",
+    help="Variables to differentiate (default: all outputs); requires --method.",
 )
 @option(
     "--wrt",
     metavar="NAME,...",
     multiple=True,
     callback=read_names,
-    help="Names to differentiate with respect to, with --method (default: all parameters).",
+    help="Variables to differentiate with respect to (default: all parameters); requires --method.",
 )
-@option("--training", is_flag=True, help="Include dropout masks and batch statistics.")
-@option("--loss", metavar="LOSS", help="Add a loss node to the tape, as in training.")
+@option(
+    "--training", is_flag=True, help="Include the dropout masks and batch statistics of training."
+)
+@option("--loss", metavar="LOSS", help="Loss to add as a node after the outputs, as in training.")
 @option("--scalars", is_flag=True, help="Expand arrays into scalar instructions.")
 @option("--passes", is_flag=True, help="Print the tape after each optimization pass.")
 @option(
     "--code",
     "form",
     type=click.Choice(["cpu", "cpu-interpreter", "cuda", "cuda-interpreter"]),
-    help="Print the code that the engine generates.",
+    help="Print the code that this engine generates.",
 )
-@option("--all", "show_all", is_flag=True, help="Print a large tape completely.")
+@option("--all", "show_all", is_flag=True, help="Print all lines of a large tape.")
 def command(
     graph: ExpressionGraph,
     method: str | None,

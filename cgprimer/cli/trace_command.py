@@ -16,13 +16,17 @@ from cgprimer.expressions import ExpressionGraph
 @graph_command(with_loss=True)
 @at_option
 @option("--of", metavar="NAME", help="Variable to evaluate (default: the only output).")
-@option("--wrt", metavar="NAME", help="Seed of forward mode (default: the only input).")
+@option(
+    "--wrt",
+    metavar="NAME",
+    help="Variable to differentiate with respect to in forward mode (default: the only input).",
+)
 @method_options()
 @option(
     "--level",
     type=click.Choice(["operations", "variables"]),
     default="operations",
-    help="One row per operation or per variable.",
+    help="Level of detail: operations or variables.",
 )
 @option(
     "--format",

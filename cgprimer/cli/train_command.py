@@ -44,7 +44,7 @@ def _parse_resume_option(context: click.Context, parameter: object, path: str | 
     group=OUTPUT,
     metavar="PATH",
     type=click.Path(),
-    help="Write a plot of the loss as .png, .svg or .pdf.",
+    help="Write a plot of the loss: .png, .svg or .pdf.",
 )
 @dark_option
 @option(
@@ -52,14 +52,14 @@ def _parse_resume_option(context: click.Context, parameter: object, path: str | 
     group=OUTPUT,
     metavar="PATH",
     type=click.Path(),
-    help="Write the run as JSON, at checkpoints and at the end.",
+    help="Save the run as JSON, at checkpoints and at the end.",
 )
 @option(
     "--directory",
     group=OUTPUT,
     metavar="PATH",
     type=click.Path(),
-    help="Folder for configuration, metrics, run, parameters and figures.",
+    help="Folder for the configuration, metrics, run, parameters and plot.",
 )
 @option(
     "--resume",
@@ -68,7 +68,7 @@ def _parse_resume_option(context: click.Context, parameter: object, path: str | 
     type=click.Path(),
     callback=_parse_resume_option,
     is_eager=True,
-    help="Resume a run from its file or --directory.",
+    help="Resume the run in this file or folder.",
 )
 @force_option
 @json_option

@@ -186,7 +186,7 @@ def _model_options(setting: _OptionFactory) -> tuple[_Decorator, ...]:
             group=MODEL,
             metavar="NAME|TEXT",
             default="squared-error",
-            help="Loss, or an expression in out and target.",
+            help="Loss name, or an expression in out and target.",
         ),
         setting(
             "--reduction",
@@ -199,7 +199,7 @@ def _model_options(setting: _OptionFactory) -> tuple[_Decorator, ...]:
             "--normalize",
             group=DATA,
             type=click.Choice(["inputs", "all"]),
-            help="Standardize inputs, or inputs and targets.",
+            help="Columns to standardize: inputs, or all (inputs and targets).",
         ),
     )
 
@@ -211,7 +211,7 @@ def _dtype_option(setting: _OptionFactory) -> _Decorator:
         metavar="DTYPE",
         type=click.Choice(["float64", "float32"]),
         default="float64",
-        help="Precision: float64 or float32.",
+        help="Floating-point precision: float64 or float32.",
     )
 
 
@@ -230,34 +230,34 @@ def _optimizer_options(single: _OptionFactory, setting: _OptionFactory) -> tuple
             metavar="NAME=VALUE,...",
             multiple=True,
             callback=read_assignments,
-            help="Hyperparameters of optimizer and schedule.",
+            help="Hyperparameters of the optimizer and the schedule, such as beta=0.8.",
         ),
         setting(
             "--learning-rate",
             metavar="NUMBER",
             type=float,
-            help="Initial learning rate (default: by optimizer).",
+            help="Initial learning rate (default: depends on the optimizer).",
         ),
         setting(
             "--schedule",
             metavar="NAME|TEXT",
             default="cosine",
             help="Learning-rate schedule: cosine, constant, exponential, steps, or an expression"
-            " in t.",
+            " in the epoch t.",
         ),
         setting(
             "--warm-up",
             metavar="NUMBER",
             type=float,
             default=0.0,
-            help="Epochs of linear warm-up of the learning rate.",
+            help="Number of epochs of linear learning-rate warm-up.",
         ),
         single(
             "--scale",
             metavar="NAME=VALUE,...",
             multiple=True,
             callback=read_assignments,
-            help="Factors of the learning rate by parameter.",
+            help="Learning-rate factors of single parameters, such as W=0.1.",
         ),
         setting("--batch-size", metavar="N|all", default="50", help="Mini-batch size, or 'all'."),
         setting(
@@ -279,28 +279,28 @@ def _regularization_options(
             metavar="NUMBER|NAME=VALUE,...",
             multiple=True,
             callback=read_number_or_assignments,
-            help="Weight decay: adds l2*W^2 to the loss.",
+            help="L2 coefficient: adds l2*W^2 to the loss (weight decay).",
         ),
         setting(
             "--l1",
             metavar="NUMBER|NAME=VALUE,...",
             multiple=True,
             callback=read_number_or_assignments,
-            help="Sparsity: adds 2*l1*|W| to the loss.",
+            help="L1 coefficient: adds 2*l1*|W| to the loss (sparsity).",
         ),
         setting(
             "--max-norm",
             metavar="NUMBER|NAME=VALUE,...",
             multiple=True,
             callback=read_number_or_assignments,
-            help="Maximum norm of each array; a+b=1 limits a and b together.",
+            help="Maximum norm of each array, or joint norm, such as a+b=1.",
         ),
         setting(
             "--norm",
             metavar="NUMBER",
             type=float,
             default=2.0,
-            help="Order p of --max-norm, from 1 to inf.",
+            help="Order p of the norm of --max-norm, from 1 to inf.",
         ),
         single(
             "--bounds",
@@ -314,7 +314,7 @@ def _regularization_options(
             metavar="NAME,...",
             multiple=True,
             callback=read_names,
-            help="Parameters that keep their initial values.",
+            help="Parameters to keep at their initial values.",
         ),
     )
 
@@ -326,19 +326,19 @@ def _stopping_options(setting: _OptionFactory) -> tuple[_Decorator, ...]:
             "--epochs",
             metavar="N",
             type=click.IntRange(min=0),
-            help="Number of epochs (default: by number of samples).",
+            help="Number of epochs (default: 30, or more for fewer than 10,000 samples).",
         ),
         setting(
             "--stop-below",
             metavar="NUMBER",
             type=float,
-            help="Stop when the mean loss of an epoch is below NUMBER.",
+            help="Stop when the mean loss of an epoch is below this value.",
         ),
         setting(
             "--patience",
             metavar="N",
             type=click.IntRange(min=1),
-            help="Stop after N epochs without a lower validation loss.",
+            help="Stop after this number of epochs without a lower validation loss.",
         ),
     )
 
@@ -358,7 +358,7 @@ def _recording_options(single: _OptionFactory, setting: _OptionFactory) -> tuple
             group=OUTPUT,
             metavar="N|Ns",
             default="30s",
-            help="Interval between checkpoints, in epochs or seconds.",
+            help="Checkpoint interval, in epochs (10) or seconds (10s).",
         ),
     )
 
@@ -366,44 +366,49 @@ def _recording_options(single: _OptionFactory, setting: _OptionFactory) -> tuple
 def _worker_options(single: _OptionFactory, setting: _OptionFactory) -> tuple[_Decorator, ...]:
     single, setting = (partial(factory, group=WORKERS) for factory in (single, setting))
     return (
-        setting("--workers", metavar="N", type=click.IntRange(min=1), help="Number of workers."),
+        setting(
+            "--workers",
+            metavar="N",
+            type=click.IntRange(min=1),
+            help="Number of workers that compute gradients in parallel.",
+        ),
         single("--simulate", is_flag=True, help="Simulate the workers on a virtual clock."),
         setting(
             "--cluster",
             metavar="ADDRESS",
-            help="Cluster of dask.distributed: local, or tcp://HOST:PORT.",
+            help="Dask cluster that runs the workers: local, or tcp://HOST:PORT.",
         ),
         setting(
             "--protocol",
             metavar="NAME",
             type=click.Choice(["sync", "async", "backup", "groups"]),
             default="sync",
-            help="Protocol: sync, async, backup or groups.",
+            help="Protocol of the workers: sync, async, backup or groups.",
         ),
         setting(
             "--staleness",
             metavar="N",
             type=click.IntRange(min=0),
-            help="async: maximum lead over the slowest worker, in gradients.",
+            help="Maximum lead over the slowest worker, in gradients (--protocol async).",
         ),
         setting(
             "--backup",
             metavar="N",
             type=click.IntRange(min=0),
-            help="backup: slow workers that an update skips (default: 1).",
+            help="Number of slow workers to skip per update (--protocol backup; default: 1).",
         ),
         setting(
             "--groups",
             metavar="N",
             type=click.IntRange(min=1),
-            help="groups: number of groups (default: 2).",
+            help="Number of groups of workers (--protocol groups; default: 2).",
         ),
         setting(
             "--delays",
             metavar="TEXT",
             default="exponential",
-            help="Simulated compute time per gradient, in seconds: constant, exponential(1),"
-            " pareto(2), or one per worker, such as 1,1,5.",
+            help="Compute time per gradient of simulated workers, in seconds: constant,"
+            " exponential(1), pareto(2), or one time per worker.",
         ),
         setting(
             "--place",
@@ -415,6 +420,6 @@ def _worker_options(single: _OptionFactory, setting: _OptionFactory) -> tuple[_D
             metavar="N",
             type=click.IntRange(min=1),
             default=1,
-            help="Parts of a batch in the pipeline of --place.",
+            help="Number of micro-batches per batch in the pipeline of --place.",
         ),
     )

@@ -26,25 +26,25 @@ from cgprimer.support.number_format import SHORT, format_number
     metavar="N",
     type=click.IntRange(min=1),
     help="Stage: 1 difference quotient, 2 values, 3 topological order, 4 reverse mode, 5"
-    " accumulation, 6 zeroing, 7 optimizer, 8 tape, 9 second order, 10 small network"
-    " (default: all).",
+    " accumulation, 6 zeroing, 7 optimizer, 8 tape, 9 second order, 10 small"
+    " network (default: all).",
 )
 @option(
     "--about",
     is_flag=True,
-    help="Print the page of the stage: idea, formula, task and checks.",
+    help="Print the idea, formula, task and checks of the stage, and exit.",
 )
 @option(
     "--draw",
     metavar="PATH",
     type=click.Path(),
-    help="Draw the graph of the submission as .svg, .png or .pdf.",
+    help="Draw the graph that the submission builds (.svg, .png or .pdf), and exit.",
 )
 @option(
     "--trace",
     "traced",
     is_flag=True,
-    help="Print the values of the submission with their gradients.",
+    help="Print the values and gradients that the submission computes, and exit.",
 )
 @option(
     "-e",

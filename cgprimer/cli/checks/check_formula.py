@@ -27,7 +27,7 @@ from cgprimer.support.files import write_atomically
     metavar="NAME=VALUE,...",
     multiple=True,
     callback=read_assignments,
-    help="Point at which numbers are compared, and near which formulas are compared.",
+    help="Point at which to compare numbers; formulas are compared at random points near it.",
 )
 @option("--of", metavar="NAME", help="Variable to differentiate (default: the only output).")
 @option(
@@ -35,10 +35,12 @@ from cgprimer.support.files import write_atomically
     metavar="NAME,...",
     multiple=True,
     callback=read_names,
-    help="Names to differentiate with respect to (default: parameters, or inputs).",
+    help="Variables to differentiate with respect to (default: parameters, or inputs if none).",
 )
 @option(
-    "--loss", metavar="LOSS", help="Add a loss node after the outputs; formulas may use target."
+    "--loss",
+    metavar="LOSS",
+    help="Loss to add as a node after the outputs; formulas may use target.",
 )
 @keep_option
 @domain_option
@@ -47,14 +49,14 @@ from cgprimer.support.files import write_atomically
     metavar="N",
     type=click.IntRange(min=1),
     default=20,
-    help="Number of random points at which formulas are compared.",
+    help="Number of random points at which to compare formulas.",
 )
 @seed_option
 @option(
     "--feedback",
     type=click.Choice(["points", "part", "mistake"]),
     default="mistake",
-    help="Detail of the feedback: points, parts, or the kind of mistake.",
+    help="Detail of the feedback: total points, verdict on each part, or likely mistakes.",
 )
 @json_option
 @option("--junit", metavar="PATH", type=click.Path(), help="Write the results as JUnit XML.")

@@ -21,7 +21,7 @@ from cgprimer.course.checks.batch_checks import Check
     metavar="N",
     type=click.IntRange(min=1),
     default=20,
-    help="Number of random points at which the function is called.",
+    help="Number of random points at which to call the function.",
 )
 @seed_option
 @option("--of", metavar="NAME", help="Variable to differentiate (default: the only output).")
@@ -29,14 +29,14 @@ from cgprimer.course.checks.batch_checks import Check
 @option(
     "--loss",
     metavar="LOSS",
-    help="Add a loss node after the outputs; the function also receives target.",
+    help="Loss to add as a node after the outputs; the function then also receives target.",
 )
 @option(
     "--batch",
     metavar="N",
     type=click.IntRange(min=0),
     default=0,
-    help="Number of samples per call; inputs are then lists.",
+    help="Number of samples per call, passed as lists; 0 passes single numbers.",
 )
 @keep_option
 @domain_option
@@ -49,12 +49,12 @@ from cgprimer.course.checks.batch_checks import Check
 @option(
     "--function", "name", metavar="NAME", default="gradient", help="Name of the submitted function."
 )
-@option("--value", is_flag=True, help="The function returns (value, gradient).")
+@option("--value", is_flag=True, help="Require the function to return (value, gradient).")
 @option(
     "--tolerance",
     metavar="NUMBER",
     type=float,
-    help="Maximum relative error (default: 1e-7; for graphs with kinks 1e-4).",
+    help="Maximum relative error (default: 1e-7, or 1e-4 for graphs with kinks).",
 )
 @click.argument("file", type=click.Path())
 @submission_options

@@ -73,7 +73,7 @@ _REPORT_OPTIONS = (
         group=_REPORT,
         type=click.Choice(["points", "part", "mistake"]),
         default="mistake",
-        help="Detail of the feedback: points, parts, or the kind of mistake.",
+        help="Detail of the feedback: total points, verdict on each part, or likely mistakes.",
     ),
     option(
         "--only-wrong", group=_REPORT, is_flag=True, help="Show only parts without full points."
@@ -84,21 +84,21 @@ _REPORT_OPTIONS = (
         group=_REPORT,
         metavar="PATH",
         type=click.Path(),
-        help="Class list as CSV; its columns are added to --csv.",
+        help="Class list (CSV), whose columns are added to the file of --csv.",
     ),
     option(
         "--csv",
         group=_REPORT,
         metavar="PATH",
         type=click.Path(),
-        help="CSV file with one row per submission (default: FOLDER.csv).",
+        help="Write a CSV file with one row per submission (default for a folder: FOLDER.csv).",
     ),
     option(
         "--page",
         group=_REPORT,
         metavar="PATH",
         type=click.Path(),
-        help="HTML page with the mistakes of all submissions (default: FOLDER.html).",
+        help="Write an HTML page with all mistakes (default for a folder: FOLDER.html).",
     ),
     option(
         "--junit",
@@ -112,7 +112,7 @@ _REPORT_OPTIONS = (
         group=_REPORT,
         metavar="PATH",
         type=click.Path(),
-        help="Write results.json of one submission, or a folder of result files.",
+        help="Write results for Gradescope: results.json, or a folder for several submissions.",
     ),
 )
 _BATCH_OPTIONS = (
@@ -122,16 +122,21 @@ _BATCH_OPTIONS = (
         metavar="N",
         type=click.IntRange(min=1),
         default=1,
-        help="Number of submissions to check at the same time.",
+        help="Number of submissions to check in parallel.",
     ),
     option(
         "--journal",
         group=_BATCH,
         metavar="PATH",
         type=click.Path(),
-        help="File with finished results, to resume from (default: FOLDER.journal).",
+        help="File of finished results to resume from (default for a folder: FOLDER.journal).",
     ),
-    option("--fresh", group=_BATCH, is_flag=True, help="Ignore the results in the journal."),
+    option(
+        "--fresh",
+        group=_BATCH,
+        is_flag=True,
+        help="Check all submissions again, and ignore the results in the journal.",
+    ),
 )
 _SANDBOX_OPTIONS = (
     option(
@@ -140,7 +145,7 @@ _SANDBOX_OPTIONS = (
         metavar="NUMBER",
         type=NumberRange(min=0.1, max=3600.0),
         default=5.0,
-        help="Time limit of a submission, in seconds.",
+        help="Time limit per submission, in seconds.",
     ),
     option(
         "--memory",
@@ -156,7 +161,7 @@ _SANDBOX_OPTIONS = (
         metavar="N",
         type=click.IntRange(min=1, max=100000),
         default=1000,
-        help="Limit of printed output, in kilobytes.",
+        help="Limit of the printed output, in kilobytes.",
     ),
     option(
         "--processes",
@@ -164,7 +169,7 @@ _SANDBOX_OPTIONS = (
         metavar="N",
         type=click.IntRange(min=1, max=10000),
         default=16,
-        help="Limit of processes and threads.",
+        help="Maximum number of processes and threads.",
     ),
     option(
         "--forbid",
@@ -176,13 +181,15 @@ _SANDBOX_OPTIONS = (
     ),
 )
 _FILE_OPTIONS = (
-    option("--skeleton", group=_FILES, is_flag=True, help="Print a file to start from, and stop."),
+    option(
+        "--skeleton", group=_FILES, is_flag=True, help="Print a template for submissions, and exit."
+    ),
     option(
         "--autograder",
         group=_FILES,
         metavar="PATH",
         type=click.Path(),
-        help="Write a .zip autograder for Gradescope.",
+        help="Write an autograder for Gradescope (.zip).",
     ),
     option(
         "--otter",
@@ -196,7 +203,7 @@ _FILE_OPTIONS = (
         group=_FILES,
         metavar="PATH",
         type=click.Path(),
-        help="Write a notebook with autograded cells.",
+        help="Write a notebook with autograded cells for nbgrader.",
     ),
     option("--force", group=_FILES, is_flag=True, help="Overwrite existing files."),
 )

@@ -21,7 +21,7 @@ from cgprimer.cli.shared_options import dark_option
     metavar="N",
     type=int,
     default=32,
-    help="Number of units of each hidden layer, at most 256.",
+    help="Number of units per hidden layer, at most 256.",
 )
 @option(
     "--activation",

@@ -26,24 +26,22 @@ from cgprimer.expressions import ExpressionGraph
     metavar="NAME,...",
     multiple=True,
     callback=read_names,
-    help="Two parameters (default: the first two).",
+    help="Two parameters to plot, such as k,b (default: the first two).",
 )
 @option(
     "--data",
     metavar="PATH",
     type=click.Path(),
-    help="Data file; the first samples are used (default: generated data).",
+    help="Data file, of which the first samples are used (default: generated data).",
 )
 @option("--batch-size", metavar="N", type=int, default=4, help="Mini-batch size.")
 @option("--batches", metavar="N", type=int, default=3, help="Number of mini-batches, at most 5.")
-@option(
-    "--epochs", metavar="N", type=int, default=2, help="Number of passes over the mini-batches."
-)
+@option("--epochs", metavar="N", type=int, default=2, help="Number of epochs.")
 @option(
     "--rate",
     metavar="NUMBER",
     type=float,
-    help="Learning rate (default: chosen to keep the path in the picture).",
+    help="Learning rate (default: small enough to keep the path inside the plot).",
 )
 @option(
     "--range",
@@ -51,30 +49,35 @@ from cgprimer.expressions import ExpressionGraph
     metavar="LOW:HIGH",
     multiple=True,
     callback=read_ranges,
-    help="Ranges of the two parameters (default: 3 around each value).",
+    help="Plotted range of a parameter; give it twice (default: 3 on either side of each value).",
 )
 @option(
     "--at",
     metavar="NAME=VALUE,...",
     multiple=True,
     callback=read_assignments,
-    help="Values of parameters; declared values are the default.",
+    help="Values of parameters (default: declared values).",
 )
 @option(
     "--start",
     metavar="NAME=VALUE,...",
     multiple=True,
     callback=read_assignments,
-    help="Start of the path (default: near the lower left corner).",
+    help="Start of the path, such as k=0,b=0 (default: near the lower left corner).",
 )
 @option(
     "--noise",
     metavar="NUMBER",
     type=float,
     default=0.5,
-    help="Standard deviation of noise added to targets.",
+    help="Standard deviation of the noise in generated targets.",
 )
-@option("--loss", metavar="NAME|TEXT", default="squared-error", help="Loss, as in cgprimer train.")
+@option(
+    "--loss",
+    metavar="NAME|TEXT",
+    default="squared-error",
+    help="Loss name, or an expression in out and target.",
+)
 @option("--seed", metavar="N", type=int, default=0, help="Random seed.")
 @dark_option
 @option("--title", metavar="TEXT", callback=replace_invalid_characters, help="Title of the plot.")

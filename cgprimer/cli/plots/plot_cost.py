@@ -23,29 +23,29 @@ from cgprimer.cli.shared_options import dark_option
     "--family",
     type=click.Choice(["network", "neuron", "sum"]),
     default="network",
-    help="Function: mlp with one hidden layer, neuron, or sum of sines.",
+    help="Family of functions: network with one hidden layer, single neuron, or sum of sines.",
 )
 @option(
     "--sizes",
     metavar="N,...",
     multiple=True,
     callback=read_positive_integers,
-    help="Numbers of hidden units, inputs or terms (default: powers of 2 up to 128).",
+    help="Sizes: numbers of hidden units, inputs or terms (default: powers of 2 up to 128).",
 )
 @option(
     "--methods",
     metavar="NAME,...",
     multiple=True,
     callback=read_names,
-    help="Differentiation methods (default: all; symbolic only up to 256 parameters).",
+    help="Differentiation methods to compare (default: all; symbolic only up to 256 parameters).",
 )
-@option("--time", "timed", is_flag=True, help="Show the time per sample next to the operations.")
+@option("--time", "timed", is_flag=True, help="Plot the time per sample next to the operations.")
 @option(
     "--bound",
     metavar="NUMBER",
     type=float,
     default=5.0,
-    help="Upper end of the shaded band, in units of the cost of the function.",
+    help="Upper end of the shaded band, as a multiple of the cost of the function.",
 )
 @dark_option
 @option("--title", metavar="TEXT", callback=replace_invalid_characters, help="Title of the plot.")

@@ -24,21 +24,21 @@ from cgprimer.expressions import ExpressionGraph
     metavar="NAME=VALUE,...",
     multiple=True,
     callback=read_assignments,
-    help="Initial values; other parameters start at random values.",
+    help="Initial values of parameters (default: random values).",
 )
 @option(
     "--optimizers",
     metavar="NAME,...",
     multiple=True,
     callback=read_names,
-    help="Optimizers to compare with Levenberg-Marquardt.",
+    help="Optimizers to compare with Levenberg-Marquardt (default: adam).",
 )
 @option(
     "--rates",
     metavar="NAME=VALUE,...",
     multiple=True,
     callback=read_assignments,
-    help="Learning rates by optimizer (default: those of training).",
+    help="Learning rates of optimizers, such as sgd=0.1 (default: those of training).",
 )
 @option("--steps", metavar="N", type=int, default=10000, help="Number of steps of each optimizer.")
 @option("--seed", metavar="N", type=int, default=0, help="Random seed.")

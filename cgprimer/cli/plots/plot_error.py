@@ -21,25 +21,25 @@ from cgprimer.expressions import ExpressionGraph
     metavar="NAME=VALUE,...",
     multiple=True,
     callback=read_assignments,
-    help="Values of inputs and parameters; declared values are the default.",
+    help="Values of inputs and parameters (default: declared values).",
 )
 @option("--of", metavar="NAME", help="Variable to differentiate (default: the only output).")
 @option(
     "--wrt",
     metavar="NAME",
-    help="Name to differentiate with respect to (default: the only input or parameter).",
+    help="Variable to differentiate with respect to (default: the only input or parameter).",
 )
 @option(
     "--loss",
     metavar="NAME|TEXT",
-    help="Loss to differentiate instead of the output; --at then sets its target.",
+    help="Loss to differentiate instead of the output; --at target=VALUE sets its target.",
 )
 @option(
     "--scheme",
     "schemes",
     type=click.Choice(["forward", "central", "complex-step"]),
     multiple=True,
-    help="Difference quotients (default: all).",
+    help="Scheme of finite differences to plot; repeatable (default: all).",
 )
 @dark_option
 @option(

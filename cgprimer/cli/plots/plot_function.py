@@ -21,25 +21,25 @@ from cgprimer.expressions import ExpressionGraph
     "low",
     metavar="LOW:HIGH",
     callback=read_range,
-    help="Range of the variable (default: -3:3, or around --tangent).",
+    help="Plotted range of the variable (default: -3:3, or around --tangent).",
 )
 @option(
     "--at",
     metavar="NAME=VALUE,...",
     multiple=True,
     callback=read_assignments,
-    help="Values of other inputs and parameters; declared values are the default.",
+    help="Values of the other inputs and parameters (default: declared values).",
 )
 @option("--of", metavar="NAME", help="Output to plot (default: the only output).")
 @option(
     "--wrt",
     metavar="NAME",
-    help="Variable of the horizontal axis (default: the only input or parameter).",
+    help="Variable on the horizontal axis (default: the only input or parameter).",
 )
 @option(
     "--loss",
     metavar="NAME|TEXT",
-    help="Loss to differentiate instead of the output; --at then sets its target.",
+    help="Loss to differentiate instead of the output; --at target=VALUE sets its target.",
 )
 @option(
     "--order",
@@ -48,7 +48,12 @@ from cgprimer.expressions import ExpressionGraph
     default=1,
     help="Order of the highest derivative, from 0 to 6.",
 )
-@option("--tangent", metavar="NUMBER", type=float, help="Position of the tangent line.")
+@option(
+    "--tangent",
+    metavar="NUMBER",
+    type=float,
+    help="Value of the variable at which to draw the tangent.",
+)
 @dark_option
 @option(
     "--title",

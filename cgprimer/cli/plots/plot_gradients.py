@@ -21,13 +21,13 @@ from cgprimer.expressions import ExpressionGraph
     metavar="NAME=VALUE,...",
     multiple=True,
     callback=read_assignments,
-    help="Values of inputs and parameters, or the file of a run; declared values are the default.",
+    help="Values of inputs and parameters, or the file of a run (default: declared values).",
 )
 @option("--of", metavar="NAME", help="Variable to differentiate (default: the only output).")
 @option(
     "--loss",
     metavar="NAME|TEXT",
-    help="Loss to differentiate instead of the output; --at then sets its target.",
+    help="Loss to differentiate instead of the output; --at target=VALUE sets its target.",
 )
 @dark_option
 @option("--title", metavar="TEXT", callback=replace_invalid_characters, help="Title of the plot.")

@@ -19,21 +19,21 @@ from cgprimer.cli.shared_options import dark_option
     "--by",
     type=click.Choice(["auto", "step", "epoch"]),
     default="auto",
-    help="Horizontal axis; auto: epochs if every run has at least five.",
+    help="Horizontal axis; auto selects epochs if every run has at least five.",
 )
 @option(
     "--smooth",
     metavar="N",
     type=int,
-    help="Window of the moving average (default: 1; above 500 losses, 1 %).",
+    help="Window of the moving average, in losses (default: 1, or 1 % of more than 500 losses).",
 )
 @option(
     "--log",
     type=click.Choice(["auto", "none", "x", "y", "both"]),
     default="auto",
-    help="Logarithmic axes; auto: the loss, if no loss is negative.",
+    help="Logarithmic axes; auto selects the loss axis if no loss is negative.",
 )
-@option("--validation/--no-validation", default=True, help="Show validation losses.")
+@option("--validation/--no-validation", default=True, help="Plot validation losses.")
 @dark_option
 @option("--title", metavar="TEXT", callback=replace_invalid_characters, help="Title of the plot.")
 @option(

@@ -42,13 +42,13 @@ from cgprimer.expressions import ExpressionGraph
     metavar="N,...",
     multiple=True,
     callback=read_positive_integers,
-    help="One to three mini-batch sizes, one panel each (default: 1 and 4).",
+    help="One to three mini-batch sizes, with one panel each (default: 1,4).",
 )
 @option(
     "--rate",
     metavar="NUMBER",
     type=float,
-    help="Learning rate (default: half of the stable rate at the start).",
+    help="Learning rate (default: 0.5 divided by the maximum curvature near the start).",
 )
 @option("--steps", metavar="N", type=int, default=300, help="Number of steps of each run.")
 @option(
@@ -56,7 +56,7 @@ from cgprimer.expressions import ExpressionGraph
     metavar="N",
     type=int,
     default=20,
-    help="Number of runs for each batch size, with different seeds.",
+    help="Number of runs per batch size, each with its own seed.",
 )
 @option(
     "--range",
@@ -64,16 +64,21 @@ from cgprimer.expressions import ExpressionGraph
     metavar="LOW:HIGH",
     multiple=True,
     callback=read_ranges,
-    help="Range of the parameter.",
+    help="Plotted range of the parameter.",
 )
 @option(
     "--at",
     metavar="NAME=VALUE,...",
     multiple=True,
     callback=read_assignments,
-    help="Values of parameters; declared values are the default.",
+    help="Values of parameters (default: declared values).",
 )
-@option("--loss", metavar="NAME|TEXT", default="squared-error", help="Loss, as in cgprimer train.")
+@option(
+    "--loss",
+    metavar="NAME|TEXT",
+    default="squared-error",
+    help="Loss name, or an expression in out and target.",
+)
 @option("--seed", metavar="N", type=int, default=0, help="Random seed.")
 @dark_option
 @option("--title", metavar="TEXT", callback=replace_invalid_characters, help="Title of the plot.")

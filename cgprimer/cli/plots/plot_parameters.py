@@ -20,16 +20,16 @@ from cgprimer.cli.shared_options import dark_option
     metavar="NAME,...",
     multiple=True,
     callback=read_names,
-    help="Parameters or elements, such as W or W[0,1] (default: all).",
+    help="Parameters or array elements to plot, such as W or W[0,1] (default: all).",
 )
-@option("--final", is_flag=True, help="Show final parameter values side by side instead of curves.")
+@option("--final", is_flag=True, help="Plot the final values side by side instead of curves.")
 @option(
     "--by",
     type=click.Choice(["auto", "step", "epoch"]),
     default="auto",
-    help="Horizontal axis; auto: epochs if every run has at least five.",
+    help="Horizontal axis; auto selects epochs if every run has at least five.",
 )
-@option("--log-steps", is_flag=True, help="Use a logarithmic axis of steps or epochs.")
+@option("--log-steps", is_flag=True, help="Use a logarithmic horizontal axis.")
 @dark_option
 @option("--title", metavar="TEXT", callback=replace_invalid_characters, help="Title of the plot.")
 @option(

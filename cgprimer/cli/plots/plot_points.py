@@ -21,7 +21,7 @@ from cgprimer.expressions import ExpressionGraph
     metavar="NAME=VALUE,...",
     multiple=True,
     callback=read_assignments,
-    help="Values of inputs and parameters; NAME=LOW:HIGH:COUNT for several points.",
+    help="Values of inputs and parameters; at least one is a range LOW:HIGH:COUNT.",
 )
 @option("--of", metavar="NAME", help="Variable to differentiate (default: the only output).")
 @option(
@@ -29,12 +29,12 @@ from cgprimer.expressions import ExpressionGraph
     metavar="NAME,...",
     multiple=True,
     callback=read_names,
-    help="Names to differentiate with respect to (default: those that vary).",
+    help="Variables to differentiate with respect to (default: those with ranges in --at).",
 )
 @option(
     "--loss",
     metavar="NAME|TEXT",
-    help="Loss to differentiate instead of the output; --at then sets its target.",
+    help="Loss to differentiate instead of the output; --at target=VALUE sets its target.",
 )
 @option(
     "--method",

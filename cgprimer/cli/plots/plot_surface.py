@@ -26,7 +26,7 @@ from cgprimer.expressions import ExpressionGraph
     metavar="NAME,...",
     multiple=True,
     callback=read_names,
-    help="Two parameters or elements, such as W[0,1] (default: the first two).",
+    help="Two parameters or array elements to plot, such as W[0,1] (default: the first two).",
 )
 @option(
     "--data", metavar="PATH", type=click.Path(), help="Data file (default: 200 generated samples)."
@@ -45,21 +45,21 @@ from cgprimer.expressions import ExpressionGraph
     metavar="LOW:HIGH",
     multiple=True,
     callback=read_ranges,
-    help="Ranges of the two parameters (default: 3 around the minimum).",
+    help="Plotted range of a parameter; give it twice (default: 3 on either side of the minimum).",
 )
 @option(
     "--at",
     metavar="NAME=VALUE,...",
     multiple=True,
     callback=read_assignments,
-    help="Values of parameters; declared values are the default.",
+    help="Values of parameters (default: declared values).",
 )
 @option(
     "--start",
     metavar="NAME=VALUE,...",
     multiple=True,
     callback=read_assignments,
-    help="Start of the paths (default: near the lower left corner).",
+    help="Start of the paths, such as k=0,b=0 (default: near the lower left corner).",
 )
 @option(
     "--optimizers",
@@ -73,13 +73,14 @@ from cgprimer.expressions import ExpressionGraph
     metavar="NAME=VALUE,...",
     multiple=True,
     callback=read_assignments,
-    help="Learning rates by optimizer (default: by the gradient at the start).",
+    help="Learning rates of optimizers, such as sgd=0.1 (default: from the gradient at the start).",
 )
 @option("--steps", metavar="N", type=int, default=200, help="Number of steps of each optimizer.")
 @option(
     "--loss",
     metavar="NAME|TEXT",
-    help="Loss, as in cgprimer train, or output (default: squared-error; without inputs, output).",
+    help="Name of a loss, an expression, or output (default: squared-error, or output"
+    " without inputs).",
 )
 @option("--seed", metavar="N", type=int, default=0, help="Random seed.")
 @dark_option

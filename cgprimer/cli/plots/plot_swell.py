@@ -19,14 +19,14 @@ from cgprimer.cli.shared_options import dark_option
     "--family",
     type=click.Choice(["product", "logistic", "softmax"]),
     default="product",
-    help="Function to nest.",
+    help="Function that is nested in itself.",
 )
 @option(
     "--depths",
     metavar="N,...",
     multiple=True,
     callback=read_positive_integers,
-    help="Depths of nesting (default: up to 10, for softmax up to 5).",
+    help="Depths of nesting to plot (default: 1 to 10, or 1 to 5 for softmax).",
 )
 @dark_option
 @option("--title", metavar="TEXT", callback=replace_invalid_characters, help="Title of the plot.")

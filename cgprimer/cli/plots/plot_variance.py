@@ -31,7 +31,7 @@ from cgprimer.expressions import ExpressionGraph
     metavar="NAME=VALUE,...",
     multiple=True,
     callback=read_assignments,
-    help="Values of parameters (default: initial values of training with this seed).",
+    help="Values of parameters (default: initial values of a training run with the same seed).",
 )
 @option(
     "--sizes",
@@ -43,7 +43,12 @@ from cgprimer.expressions import ExpressionGraph
 @option(
     "--batches", metavar="N", type=int, default=400, help="Number of mini-batches of each size."
 )
-@option("--loss", metavar="NAME|TEXT", default="squared-error", help="Loss, as in cgprimer train.")
+@option(
+    "--loss",
+    metavar="NAME|TEXT",
+    default="squared-error",
+    help="Loss name, or an expression in out and target.",
+)
 @option("--seed", metavar="N", type=int, default=0, help="Random seed.")
 @dark_option
 @option("--title", metavar="TEXT", callback=replace_invalid_characters, help="Title of the plot.")

@@ -19,8 +19,8 @@ from cgprimer.cli.shared_options import dark_option
     "--show",
     type=click.Choice(["auto", "timeline", "loss", "staleness"]),
     default="auto",
-    help="Plot the timeline of one run, losses, or staleness; auto: the timeline of one run,"
-    " losses of several.",
+    help="Contents of the plot; auto selects the timeline of one run or the losses of"
+    " several runs.",
 )
 @option("--until", metavar="NUMBER", type=float, help="End of the timeline, in seconds.")
 @dark_option
