@@ -20,26 +20,26 @@ import click
 from cgprimer import __version__
 from cgprimer.errors import VISIBLE, CgprimerError
 
-# The help texts are listed here, so that `cgprimer --help` imports no command.
+# Help texts of the commands, listed here so that `cgprimer --help` imports no command.
 _COMMANDS = {
     "train": "Learn a graph's parameters from data.",
     "sweep": "Train with each combination of settings, and compare the runs.",
-    "predict": "Predict the outputs of a run for other inputs.",
-    "score": "Compute loss, R^2 and confusion matrix of a run.",
+    "predict": "Predict outputs for new inputs with the learned parameters of a run.",
+    "score": "Compute loss, R^2 and confusion matrix of a run on other samples.",
     "fit": "Fit a graph's parameters by least squares, with standard errors.",
     "identifiability": "Find the parameters that the data determine.",
-    "ensemble": "Train members on bootstrap samples and average them (bagging).",
+    "ensemble": "Train an ensemble on bootstrap samples and average its predictions (bagging).",
     "draw": "Draw a graph as PNG, SVG or PDF.",
-    "step": "Create a page, slides or a GIF that step through a derivative.",
+    "step": "Create a page, slides or a GIF that step through the computation of a derivative.",
     "plot": "Plot losses, surfaces, errors, costs and functions for slides.",
-    "grad": "Compute the outputs and their derivatives.",
+    "grad": "Compute the outputs of a graph and their derivatives.",
     "rules": "Differentiate a formula step by step, with the name of each rule.",
-    "trace": "Print an evaluation step by step, with tangents or adjoints.",
-    "tape": "Print the tape of a graph or of its derivative, before and after passes.",
+    "trace": "Print the evaluation of a graph step by step, with tangents or adjoints.",
+    "tape": "Print the tape, the list of instructions, of a graph or of its derivative.",
     "exercise": "Write problem sheets, solutions, and files for grading.",
     "check": "Check homework and name likely mistakes.",
     "export": "Export a graph and its derivative as Python, C, LaTeX and other languages.",
-    "compare": "Compare derivatives, errors and costs of all methods.",
+    "compare": "Compare derivatives, errors and costs of all differentiation methods.",
     "data": "Generate a dataset from a graph with known parameters.",
     "primitives": "List the functions of the language and their derivatives.",
     "new": "Write the expressions of a network, chain, polynomial or random graph.",
@@ -50,19 +50,19 @@ INTERRUPTED = 130
 
 
 class LazyCommands(UserDict[str, Any]):
-    """Mapping of commands that imports the module of a command at its first use."""
+    """Commands keyed by name; the module of a command is imported at its first use."""
 
     def __getitem__(self, name: str) -> Any:
         return self.data[name]()
 
 
 class SuggestingGroup(click.Group):
-    """A group of commands that suggests a command for an unknown name."""
+    """A group of commands that suggests a similar command if a name is unknown."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return a command and its arguments, or suggest a command."""
+        """Return the command that the arguments name; for an unknown name, suggest a command."""
         if args and args[0] not in self.commands and not args[0].startswith("-"):
             from cgprimer.core.graph.loading import resolve_graph_path
             from cgprimer.errors import did_you_mean
@@ -77,7 +77,7 @@ class SuggestingGroup(click.Group):
 
 
 class LazyGroup(SuggestingGroup):
-    """A group of commands whose help does not import their modules.
+    """A group of commands whose help is shown without importing their modules.
 
     Args:
         helps: one line of help for each command, keyed by name.
@@ -91,7 +91,7 @@ class LazyGroup(SuggestingGroup):
         self.helps = helps
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands with one line of help each."""
+        """Write the list of commands, with one line of help each."""
         with formatter.section("Commands"):
             formatter.write_dl(list(self.helps.items()))
 
@@ -99,7 +99,7 @@ class LazyGroup(SuggestingGroup):
 @click.group(cls=LazyGroup, helps=_COMMANDS, modules="cgprimer.cli.{}_command")
 @click.version_option(__version__, prog_name="cgprimer")
 def cli() -> None:
-    """Computational graphs and automatic differentiation.
+    """Explore computational graphs and automatic differentiation.
 
     \b
     Examples:
@@ -113,7 +113,7 @@ def cli() -> None:
 def _print_warning(
     message: Warning | str, category: type[Warning], *_: object, **__: object
 ) -> None:
-    """Print a warning of cgprimer in one line; ignore warnings of libraries."""
+    """Print a warning of cgprimer as a one-line note; ignore warnings of libraries."""
     if category is UserWarning:
         click.echo(f"note: {message}".translate(VISIBLE), err=True)
 
@@ -122,7 +122,7 @@ _ASCII = {"≈": "~", "→": "->", "×": "x", "−": "-", "·": "*", "…": "...
 
 
 def _replace_characters(error: UnicodeError) -> tuple[str, int]:
-    """Replace characters that an output cannot encode by ASCII characters.
+    """Handle an encoding error: replace the characters by similar ASCII characters.
 
     >>> "≈ 2·π".encode("ascii", "cgprimer.plain")
     b'~ 2*\\\\u03c0'

@@ -20,7 +20,7 @@ _OPTIONS = {
 
 
 def name_options(error: CgprimerError) -> str:
-    """Return the message of an error in which options replace arguments.
+    """Return the message of a library error, with arguments written as command-line options.
 
     >>> from cgprimer.errors import PathLimitError, UsageError
     >>> print(name_options(PathLimitError("too many paths", hint="raise the limit: `limit=N`")))
@@ -34,7 +34,7 @@ def name_options(error: CgprimerError) -> str:
 
 
 def _format_option(error: CgprimerError, argument: str, value: str) -> str:
-    """Return an option and its value in the spelling of the command line."""
+    """Format a library argument and its value as a command-line option."""
     default = f"--{argument.replace('_', '-')}"
     option = _OPTIONS.get((type(error).__name__, argument), default)
     if value == "True":

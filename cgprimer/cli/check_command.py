@@ -1,4 +1,4 @@
-"""``cgprimer check KIND``: a command for each kind of homework, loaded when it is asked for."""
+"""``cgprimer check KIND``: a command for each kind of homework, loaded at its first use."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import click
 from cgprimer.cli import LazyGroup
 
 _KINDS = {
-    "engine": "An automatic differentiation engine, in ten stages.",
-    "formula": "A gradient computed by hand, or a differentiation rule.",
-    "gradient": "A function that computes a gradient.",
-    "optimizer": "Optimizers: SGD, momentum, Nesterov, AdaGrad, RMSprop, Adam, AdamW.",
-    "trace": "Answers to problem sheets of cgprimer exercise.",
+    "engine": "Check an automatic differentiation engine, in ten stages.",
+    "formula": "Check a gradient computed by hand, or a differentiation rule.",
+    "gradient": "Check a function that computes a gradient.",
+    "optimizer": "Check optimizers: SGD, momentum, Nesterov, AdaGrad, RMSprop, Adam, AdamW.",
+    "trace": "Grade answers to problem sheets of cgprimer exercise.",
 }  # name of a module in cgprimer/cli/checks -> what it checks
 
 

@@ -34,10 +34,10 @@ _ELSEWHERE = {  # names in other libraries and in lectures
 
 
 class _Command(GroupedHelp):
-    """A command that suggests the right option for names of other libraries."""
+    """A command that suggests the equivalent of an option of other libraries."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the command line; add suggestions to errors about options."""
+        """Parse the arguments of the command; add suggestions to errors about options."""
         ctx.meta[ARGUMENTS] = list(args)
         long = {name for option in self.params for name in option.opts if name[:2] == "--"}
         for short in args:  # -epochs must not be read as -e with the value "pochs"
@@ -60,7 +60,7 @@ class _Command(GroupedHelp):
 
 
 def make_command() -> Decorator:
-    """Create a command with ``-h``; its help is the docstring of the function."""
+    """Return a decorator that creates a command with ``-h`` and the docstring as help."""
     settings = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
     return click.command(cls=_Command, context_settings=settings)
 
@@ -72,7 +72,7 @@ def graph_command(
     with_watch: bool = False,
     reader: Callable[..., Any] | None = None,
 ) -> Decorator:
-    """Create a command whose function receives a graph, from FILE or ``-e TEXT``.
+    """Return a decorator for a command on a graph, which is read from FILE or ``-e TEXT``.
 
     Args:
         optional: accept a command line without a graph; the function then receives None.
@@ -86,8 +86,11 @@ def graph_command(
     argument = click.argument("file", required=False, type=click.Path(allow_dash=True), **early)
 
     def decorate(function: Callable[..., Any]) -> click.Command:
+        """Create a command from a function that receives a graph."""
+
         @wraps(function)
         def run_on_graph(file: str | None, expression: str | None, **arguments: Any) -> Any:
+            """Read the graph and call the function with it."""
             context = click.get_current_context()
             if expression is None:
                 file = file or (context.default_map or {}).get("file")
@@ -117,7 +120,7 @@ def graph_command(
 
 
 def _find_option(value: str) -> str:
-    """Return the option that a word probably refers to, by its name or a choice."""
+    """Return the option that a missing FILE probably means, by its name or one of its choices."""
     for option in click.get_current_context().command.params:
         if f"--{value}" in option.opts:
             return f"--{value}"
@@ -127,7 +130,7 @@ def _find_option(value: str) -> str:
 
 
 def _read_graph(file: str | None, expression: str | None, optional: bool) -> ExpressionGraph | None:
-    """Return the graph of FILE or of ``-e``; return None without either."""
+    """Load the graph of FILE, or parse that of ``-e``; return None if neither is given."""
     if expression is not None:
         if file is not None:
             hint = "; values are joined by commas: --at a=2,x=3" if "=" in file else ""
@@ -150,13 +153,13 @@ def _read_graph(file: str | None, expression: str | None, optional: bool) -> Exp
 
 
 def graph_file(graph: ExpressionGraph) -> Path | None:
-    """Return the file of a graph, or None for standard input and ``-e``."""
+    """Return the path of the file of a graph, or None for standard input and ``-e``."""
     name = graph.source.name
     return None if name.startswith("<") else Path(name)
 
 
 def default_output_path(graph: ExpressionGraph, ending: str) -> Path:
-    """Return a path in the current folder, such as ``lecture.png`` for ``lecture.cg``."""
+    """Return an output path in the current folder, such as ``lecture.png`` for ``lecture.cg``."""
     return Path(f"{(graph_file(graph) or Path('graph')).stem}{ending}")
 
 
@@ -172,7 +175,7 @@ def note(text: str) -> None:
 
 @contextmanager
 def defer_write_errors(*writes: Callable[[], object]) -> Iterator[None]:
-    """Write files, run the body, and raise errors of the writing afterwards."""
+    """Write files, run the body of the ``with`` statement, then raise the first write error."""
     failed = None
     try:
         for write in writes:
@@ -191,7 +194,7 @@ def check_outputs(
     folder: str | None = None,
     resume: str | None = None,
 ) -> None:
-    """Check output paths before the work, and refuse to overwrite files."""
+    """Check that output paths are writable, and refuse to overwrite files without ``--force``."""
     if plot:
         from cgprimer.visualization.diagrams.figure_files import check_picture_path
 
@@ -219,7 +222,7 @@ def check_outputs(
 
 
 def save_plot(path: str | Path | None, kind: str, *what: Any, **options: Any) -> None:
-    """Save a plot of :mod:`cgprimer.plot` if a path is given."""
+    """Save a plot of :mod:`cgprimer.plot`, unless the path is empty."""
     if path:
         from cgprimer import plot
         from cgprimer.visualization.diagrams.figure_files import save_figure
@@ -247,6 +250,7 @@ def progress_bar(work: str, wanted: bool = True) -> Iterator[Callable[..., None]
         task = bar.add_task(work, total=None, loss="")
 
         def on_progress(completed: int, total: int, loss: float | None = None) -> None:
+            """Update the progress bar."""
             text = "" if loss is None else f"loss {loss:.4g}"
             bar.update(task, completed=completed, total=total, loss=text)
 

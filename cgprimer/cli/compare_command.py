@@ -16,7 +16,7 @@ from cgprimer.expressions import ExpressionGraph
 
 
 def _check_output(context: object, parameter: object, path: str | None) -> str | None:
-    """Return the path of the picture, after a check of its format and folder."""
+    """Return the path of the output file after checking its format and folder."""
     from cgprimer.visualization.diagrams.figure_files import check_picture_path
     from cgprimer.visualization.pages.comparison.comparison_slides import FORMATS as PICTURES
 
@@ -41,7 +41,7 @@ def _check_output(context: object, parameter: object, path: str | None) -> str |
     "schemes",
     type=click.Choice(["central", "forward", "complex-step"]),
     multiple=True,
-    help="Scheme of finite differences to compare; repeatable (default: the default scheme).",
+    help="Scheme of finite differences to compare; repeatable (default: central).",
 )
 @option(
     "--format",
@@ -75,7 +75,7 @@ def command(
     live: bool,
     **settings: Any,
 ) -> str | None:
-    """Compare derivatives, errors and costs of all methods.
+    """Compare derivatives, errors and costs of all differentiation methods.
 
     \b
     Examples:

@@ -24,7 +24,7 @@ _FILES = ("data", "save", "plot", "directory", "validation")
 
 
 def load_configuration(context: click.Context, path: str) -> None:
-    """Use a configuration file for options that are not on the command line.
+    """Load a configuration file as the defaults of options that are not given.
 
     Raises:
         UsageError: the file cannot be read.
@@ -59,19 +59,19 @@ def load_configuration(context: click.Context, path: str) -> None:
             raise DataError(f"{where}: unknown key {key!r}", hint=hint or "train --help")
         option = options_by_name[name]
         try:
-            shown = defaults[str(option.name)] = _option_value(option, value, Path(path).parent)
+            shown = defaults[str(option.name)] = _convert_value(option, value, Path(path).parent)
             option.process_value(context, shown)
         except (click.UsageError, UsageError) as error:
             raise DataError(f"{where}: {key}: {error.message}") from None
     if not {"file", "expression"} & defaults.keys():
         raise DataError(
-            f"{path}: missing key 'graph'", hint='add graph = "lecture.cg", or expression'
+            f"{path}: missing key 'graph'", hint='add graph = "lecture.cg", or expression = "..."'
         )
     context.default_map = defaults
 
 
-def _option_value(option: click.Parameter, value: Any, folder: Path) -> Any:
-    """Convert a value to the strings that the command line would have."""
+def _convert_value(option: click.Parameter, value: Any, folder: Path) -> Any:
+    """Convert a TOML value to the strings that the command line would pass to an option."""
     if getattr(option, "is_flag", False):
         if not isinstance(value, bool):
             raise UsageError(f"expected true or false, got {value!r}")
@@ -93,14 +93,14 @@ def _option_value(option: click.Parameter, value: Any, folder: Path) -> Any:
 
 
 def _find_line(key: str, text: str) -> int:
-    """Return the line number of a key."""
+    """Return the number of the line that defines a key in a TOML document."""
     written = rf"^\s*(?:\[\s*)?[\"']?{re.escape(key)}[\"']?\s*(?:=|\.|\])"
     match = re.search(written, text, re.MULTILINE)
     return text.count("\n", 0, match.end()) + 1 if match else 1
 
 
 def format_configuration(values: Mapping[str, Any]) -> str:
-    """Format strings, numbers, booleans, lists and tables as TOML.
+    """Format settings as a TOML document.
 
     >>> values = {"loss": "squared-error", "shuffle": True, "start": {"k": 1.0}}
     >>> print(format_configuration(values), end="")
@@ -124,12 +124,12 @@ def format_configuration(values: Mapping[str, Any]) -> str:
 
 
 def _format_key(name: str) -> str:
-    """Return a key of TOML, quoted if necessary."""
+    """Format a TOML key, with quotes if necessary."""
     return name if re.fullmatch(r"[\w-]+", name, re.ASCII) else json.dumps(name)
 
 
 def _format_value(value: Any) -> str:
-    """Return a value in the notation of TOML."""
+    """Format a TOML value."""
     if isinstance(value, tuple) and [*map(type, value)] == [float, float]:
         return json.dumps(":".join(map(repr, value)))  # LOW:HIGH
     if isinstance(value, list | tuple):

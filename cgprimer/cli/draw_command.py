@@ -108,7 +108,7 @@ _OVERLAYS = ("values", "partials", "tangents", "adjoints", "path")  # optional a
 def command(
     graph: ExpressionGraph, output: str | None, dark: bool, live: bool, **settings: Any
 ) -> str | None:
-    """Draw a graph, in layers from inputs to outputs.
+    """Draw a graph in layers, from inputs to outputs.
 
     \b
     Examples:
@@ -130,17 +130,17 @@ def command(
         check_picture_path(path, formats())
     names = ",".join(settings["scalars"])
     settings["scalars"] = True if names == "all" else names
-    diagram = graph_diagram(graph, **_given_settings(settings))
+    diagram = graph_diagram(graph, **_remove_empty_values(settings))
     size = save_diagram(diagram, path, dark=dark) if writes else None
     if writes:
         note(f"wrote {path}")
     if diagram.summary:
-        summarised = "its layers are summarised (--all draws each vertex)"
-        note(f"the graph is too large for a slide: {summarised}")
+        summary = "its layers are summarized (--all draws each vertex)"
+        note(f"the graph is too large for a slide: {summary}")
     if size is not None and round(size) < READABLE_SIZE:
         note(
-            f"its smallest text is {size:.2g} points on a slide, too small for the last row, which"
-            f" can read {READABLE_SIZE:.0f}: {_suggest_readable_picture(graph, settings)}"
+            f"the smallest text is {size:.2g} points on a slide, but the last row of a lecture hall"
+            f" needs {READABLE_SIZE:.0f}: {_suggest_readable_picture(graph, settings)}"
         )
     if not live:
         return None
@@ -150,7 +150,7 @@ def command(
 
 
 def _suggest_readable_picture(graph: ExpressionGraph, settings: dict[str, Any]) -> str:
-    """Return a change of options after which the text of the picture is readable."""
+    """Return a suggestion of options that make the smallest text of a picture readable."""
     from cgprimer.visualization.diagrams.slide_layout import slide_layout
 
     overlays = [name for name in _OVERLAYS if settings[name]]
@@ -165,12 +165,14 @@ def _suggest_readable_picture(graph: ExpressionGraph, settings: dict[str, Any]) 
         tried = settings | change
         if not tried["adjoints"] and tried["level"] != "backward":
             tried["of"], tried["backward_arrows"] = None, False
-        size = slide_layout(graph_diagram(graph, **_given_settings(tried))).captions.smallest_text
+        size = slide_layout(
+            graph_diagram(graph, **_remove_empty_values(tried))
+        ).captions.smallest_text
         if round(size) >= READABLE_SIZE:
             return f"{words} it has {size:.2g}"
     return "write a .svg or .pdf and zoom in, or draw a part of the graph alone (-e)"
 
 
-def _given_settings(settings: dict[str, Any]) -> dict[str, Any]:
+def _remove_empty_values(settings: dict[str, Any]) -> dict[str, Any]:
     """Return the settings without empty values."""
     return {name: value for name, value in settings.items() if value not in (None, {}, ())}

@@ -78,7 +78,7 @@ def command(
     method: str,
     **settings: Any,
 ) -> None:
-    """Train members on bootstrap samples and average them (bagging).
+    """Train an ensemble on bootstrap samples and average its predictions (bagging).
 
     \b
     Examples:
@@ -118,6 +118,7 @@ def command(
         )  # fmt: skip
 
     def save_runs() -> None:
+        """Save the run of each member in the folder."""
         if directory:
             for k, run in enumerate(bag.runs, start=1):
                 run.save(Path(directory, f"member-{k}.json"))
@@ -130,7 +131,7 @@ def command(
 
 
 def _compute_errors(bag: Ensemble, others: Dataset, bootstrap: bool) -> dict[str, Any]:
-    """Return the errors of members and averages on other samples."""
+    """Compute the errors of the members and of their average on held-out samples."""
     spread = bag.spread(others)
     try:
         averaged = bag.averaged_weights_error(others)
@@ -149,7 +150,7 @@ def _compute_errors(bag: Ensemble, others: Dataset, bootstrap: bool) -> dict[str
 
 
 def _format_errors(bag: Ensemble, result: dict[str, Any]) -> str:
-    """Format the errors of members and averages as text."""
+    """Format the errors of an ensemble and its members as text."""
     count, samples = len(bag.runs), f"{len(bag.data):,} samples"
     lines = [f"{pluralize(count, 'member')}, each on all {samples}"]
     if (unseen := result["out_of_bag"]) is not None:
@@ -157,11 +158,11 @@ def _format_errors(bag: Ensemble, result: dict[str, Any]) -> str:
             f", accuracy {format_number(unseen['accuracy'], 4)}" if "accuracy" in unseen else ""
         )
         lines = [
-            f"{pluralize(count, 'member')}, each on {samples} drawn with repeats",
+            f"{pluralize(count, 'member')}, each on {samples}, sampled with replacement",
             f"out of bag: mean squared error {format_number(unseen['squared-error'])}{classes}"
             f" over {unseen['samples']:,} samples",
         ]
-    heading = f"on {result['others']:,} others"
+    heading = f"{result['others']:,} other samples"
     if names := [*bag.varied[0]]:
         rows = [
             [str(k), *(format_cell(one[name]) for name in names), format_number(error)]
@@ -174,7 +175,11 @@ def _format_errors(bag: Ensemble, result: dict[str, Any]) -> str:
     rows = [
         ["v", format_number(result["variance"]), "mean squared error of a member"],
         ["c", format_number(result["covariance"]), "mean product of the errors of two members"],
-        ["v/K + c(K-1)/K", format_number(result["expected"]), f"what is left of v by K = {count}"],
+        [
+            "v/K + c(K-1)/K",
+            format_number(result["expected"]),
+            f"expected error of the average for K = {count}",
+        ],
         ["measured", format_number(result["measured"]), "mean squared error of the average"],
     ]
     if result["averaged_weights"] is not None:

@@ -1,4 +1,4 @@
-"""``--watch``: a command runs anew whenever a file that it has read changes."""
+"""``--watch``: run a command again whenever a file that it has read changes."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ def watch_options(function: F) -> F:
 
 
 class NoExpressionsError(UsageError):
-    """A graph file without expressions."""
+    """The error for a graph file without expressions."""
 
 
 _MENDABLE = (SourceError, MissingValueError, NoExpressionsError)  # in the file
 
 
 def start_watching(file: str | None, arguments: dict[str, Any]) -> bool | None:
-    """Remove the options of ``--watch`` from the arguments, and follow the files.
+    """Remove the options of ``--watch`` from the arguments, and serve the page if requested.
 
     Returns:
         None if the page was served until Ctrl-C, otherwise whether the command must return a page.
@@ -85,12 +85,14 @@ def start_watching(file: str | None, arguments: dict[str, Any]) -> bool | None:
     if file == "-" or not followed_files():
         raise UsageError("--watch requires a file", hint="give a FILE")
     title = str(resolve_graph_path(file)) if file else "the graph"
-    _follow(context, title, port or 0, open_browser, bool(arguments["dark"]))
+    _serve_until_interrupted(context, title, port or 0, open_browser, bool(arguments["dark"]))
     return None
 
 
-def _follow(context: click.Context, title: str, port: int, open_browser: bool, dark: bool) -> None:
-    """Serve the page of a command and rebuild it after each change, until Ctrl-C."""
+def _serve_until_interrupted(
+    context: click.Context, title: str, port: int, open_browser: bool, dark: bool
+) -> None:
+    """Serve the page of a command and rebuild it after each change of its files, until Ctrl-C."""
     from cgprimer.visualization.pages.watching.live_pages import LivePage
     from cgprimer.visualization.pages.watching.page_server import serve_page
 
@@ -98,8 +100,8 @@ def _follow(context: click.Context, title: str, port: int, open_browser: bool, d
     context.meta[_LIVE] = True
     raised: list[Exception] = []
 
-    def page() -> str:
-        """Run the command again and return its page."""
+    def build_page() -> str:
+        """Run the command again and return its page as HTML."""
         try:
             context_arguments = (context.info_name, list(arguments), context.parent or context)
             with context.command.make_context(*context_arguments) as again:
@@ -111,7 +113,7 @@ def _follow(context: click.Context, title: str, port: int, open_browser: bool, d
                 raise UsageError(error.format_message()) from None
             raise
 
-    live = LivePage(page, followed_files())
+    live = LivePage(build_page, followed_files())
     with serve_page(live, title, port=port, dark=dark) as address:
         try:
             live.refresh()
@@ -121,7 +123,7 @@ def _follow(context: click.Context, title: str, port: int, open_browser: bool, d
             if live.error:
                 note(f"error: {live.error}")
             if open_browser and not _open_browser(address):
-                note("note: no browser found: open the address yourself")
+                note("note: no browser found; open the address manually")
             while True:
                 time.sleep(_EVERY)
                 if live.refresh():
@@ -131,7 +133,7 @@ def _follow(context: click.Context, title: str, port: int, open_browser: bool, d
 
 
 def _open_browser(address: str) -> bool:
-    """Open a graphical browser; return whether it started."""
+    """Open a graphical browser at an address; return whether the browser started."""
     import webbrowser
 
     try:

@@ -210,7 +210,7 @@ def command(
         sys.exit(INTERRUPTED)
     if not result.converged:
         hint = _suggest_remedy(result, settings["iterations"])
-        raise TrainingError(f"the fit has not converged: {result.reason}", hint=hint)
+        raise TrainingError(f"the fit did not converge: {result.reason}", hint=hint)
 
 
 def _fit_to_dict(
@@ -242,7 +242,7 @@ def _suggest_remedy(result: Fit, limit: int) -> str:
 
 
 def _format_steps(result: Fit) -> str:
-    """Format all steps as a table, after the normal equations of the first step."""
+    """Format the iterations of a fit as a table, after the normal equations at the start."""
     names = result.problem.vectors.elements
     shown = [names[k] for k in result.problem.free][:_MAX_STEP_PARAMETERS]
     header = ["step", *shown, "sum of squares", "lambda", "accepted"]
@@ -269,13 +269,13 @@ def _format_steps(result: Fit) -> str:
 
 
 def _format_iterate(value: float) -> str:
-    """Format an iterate with trailing zeros, so that digits align."""
+    """Format a parameter value of an iteration, with trailing zeros so that digits align."""
     text = f"{value:#.{_STEP_DIGITS}g}"
     return format_number(value, _STEP_DIGITS) if "e" in text or not value else text
 
 
 def _format_row(values: Any) -> str:
-    """Return numbers separated by commas."""
+    """Format a row of a matrix: numbers separated by commas."""
     return ", ".join(format_number(float(value), 5) for value in values)
 
 
@@ -312,18 +312,18 @@ def _format_fit(result: Fit, resampled: Bootstrap | None, level: float) -> str:
         table(header[:wide], [row[:wide] for row in rows], left=(0, len(header) - 1)),
         "",
         f"residual sum of squares {format_number(result.residual_sum_of_squares)}; {spread_line}",
-        *(_correlation_sentences(result) if result.converged else []),
+        *(_describe_correlation(result) if result.converged else []),
         *result.sentences,
     ]
     if resampled and resampled.failed:
         lines.append(
-            f"{resampled.failed:,} fits of resampled data did not converge and are left out."
+            f"{resampled.failed:,} fits of resampled data did not converge and are excluded."
         )
     return "\n".join(lines)
 
 
-def _correlation_sentences(result: Fit) -> list[str]:
-    """Return a sentence about the most correlated parameters, if any."""
+def _describe_correlation(result: Fit) -> list[str]:
+    """Return a sentence about the pair of parameters with the highest correlation, if high."""
     size = np.abs(np.nan_to_num(np.tril(result.correlation, -1)))
     if not size.size or size.max() < _HIGH_CORRELATION:
         return []

@@ -27,13 +27,14 @@ _MAX_ELEMENTS = 64  # numbers of an array that are printed with all digits
 
 
 def _format_value(name: str, value: Any) -> str:
-    """Format a value with all digits; shorten large arrays."""
+    """Format ``name = value`` with all digits; shorten large arrays."""
     if isinstance(value, float) or value.size <= _MAX_ELEMENTS:
         if isinstance(value, float):
             return f"{name} = {value!r}"
         margin = len(name) + len(" = ") + value.ndim
 
         def break_line(ends: re.Match[str]) -> str:  # align each row with the previous row
+            """Return a line break that aligns each row of a matrix with the previous row."""
             return f"{ends[1]},\n{' ' * (margin - len(ends[1]))}["
 
         return f"{name} = " + re.sub(r"(\]+), \[", break_line, repr(value.tolist()))
@@ -43,7 +44,7 @@ def _format_value(name: str, value: Any) -> str:
 
 
 def _format_points(graph: ExpressionGraph, at: dict[str, Any], result: Derivatives) -> str:
-    """Format values and derivatives at several points as a table."""
+    """Format derivatives at several points as a table; return "" for a single point."""
     free = {*graph.inputs, *graph.parameters} - graph.shapes.keys()
     varied = [n for n, value in at.items() if isinstance(value, list) and n in free]
     if not varied or any(len(at[name]) != len(at[varied[0]]) for name in varied):
@@ -62,8 +63,8 @@ def _format_points(graph: ExpressionGraph, at: dict[str, Any], result: Derivativ
     return table(list(columns), [[format_number(v, _DIGITS) for v in row] for row in rows], left=())
 
 
-def _roles_note(graph: ExpressionGraph, at: Mapping[str, Any]) -> str:
-    """Return a note if a point has values for undeclared inputs and parameters.
+def _explain_roles(graph: ExpressionGraph, at: Mapping[str, Any]) -> str:
+    """Return a note if values are given for both undeclared inputs and undeclared parameters.
 
     In ``2*x^2 + 3*y^2``, x is an input and y is a parameter because of their names; a point with
     values for both suggests that both derivatives are of interest.
@@ -118,7 +119,7 @@ def command(
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """Compute the outputs and their derivatives.
+    """Compute the outputs of a graph and their derivatives.
 
     \b
     Examples:
@@ -137,7 +138,7 @@ def command(
     from cgprimer.tapes import differentiate
 
     explicit = settings["wrt"] or followed_files()  # values of a run are meant to be its parameters
-    roles_note = "" if explicit else _roles_note(graph, settings["at"])
+    roles_note = "" if explicit else _explain_roles(graph, settings["at"])
     names = settings["wrt"] or graph.parameters or graph.inputs
     if not names:
         hint = "'xa = 2' defines a variable; values are declared: input xa = 2, parameter ab = 1"
@@ -162,7 +163,7 @@ def command(
         if as_json:
             echo_json(cause and cause.to_dict())
         else:
-            click.echo(cause or "every value and every slope is finite")
+            click.echo(cause or "all values and derivatives are finite")
         return
     result = compute_derivatives(graph, method=method, **settings, **options)
     _print_derivatives(graph, result, method, settings["at"], as_json=as_json)
@@ -183,7 +184,7 @@ def command(
 def _print_derivatives(
     graph: ExpressionGraph, result: Derivatives, method: str, at: dict[str, Any], *, as_json: bool
 ) -> None:
-    """Print outputs and derivatives as JSON, as a table of several points, or line by line."""
+    """Print derivatives as JSON, as a table of several points, or one per line."""
     if as_json:
         gradient: dict[str, dict[str, Any]] = {name: {} for name in result.values}
         for (name, other), value in result.derivatives.items():

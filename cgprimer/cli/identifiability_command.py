@@ -69,7 +69,7 @@ def command(
     result = identifiability(graph, dataset, values, wrt=wrt)
     if result is None:
         raise UsageError(
-            "the Jacobian has more than 500 columns, or an element that is not finite",
+            "the Jacobian must have at most 500 columns and only finite elements",
             hint="choose parameters with --wrt, or values with --at",
         )
     if as_json:

@@ -53,7 +53,7 @@ def command(graph: ExpressionGraph | None, as_json: bool) -> None:
 
 
 def _describe_machine() -> dict[str, object]:
-    """Return versions, methods, engines and libraries of this machine."""
+    """Return the versions of libraries, and the methods and engines on this machine."""
     from cgprimer.core.methods import methods
     from cgprimer.core.registration import engines
 
@@ -80,7 +80,7 @@ def _describe_machine() -> dict[str, object]:
 
 
 def _describe_graph(graph: ExpressionGraph) -> dict[str, object]:
-    """Return names, edges, shapes and the number of operations of a graph."""
+    """Return the names, edges, shapes and number of operations of a graph."""
     from cgprimer.tapes import tape
 
     names = ("inputs", "outputs", "variables", "parameters")

@@ -23,7 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def model_options(function: F) -> F:
-    """Add the options for further graphs and multilayer perceptrons."""
+    """Add the options ``--graphs``, ``--sizes`` and ``--activation``."""
     decorators = (
         option(
             "--graphs",
@@ -57,7 +57,7 @@ def model_options(function: F) -> F:
 def collect_models(
     graph: ExpressionGraph | None, graphs: tuple[str, ...], sizes: tuple[str, ...], activation: str
 ) -> dict[str, ExpressionGraph]:
-    """Return the graphs to train, keyed by name; empty if there is only FILE.
+    """Return the graphs to train, keyed by name; empty if FILE is the only graph.
 
     Raises:
         UsageError: two graphs have the same name, layer sizes are invalid, or no graph is given.
@@ -66,7 +66,7 @@ def collect_models(
         raise click.UsageError("--activation requires --sizes")
     layers = [one.strip() for text in sizes for one in text.split(",") if one.strip()]
     models = {one: networks.mlp(one, activation=activation) for one in layers}
-    named_graphs = [] if graph is None or layers else [(_graph_name(graph), graph)]
+    named_graphs = [] if graph is None or layers else [(_build_graph_name(graph), graph)]
     named_graphs += [(Path(one).stem, load(one)) for one in graphs]
     for name, one in named_graphs:
         if name in models:
@@ -77,8 +77,8 @@ def collect_models(
     return models if layers or graphs else {}
 
 
-def _graph_name(graph: ExpressionGraph) -> str:
-    """Return the name of the file of a graph without its ending."""
+def _build_graph_name(graph: ExpressionGraph) -> str:
+    """Return the file name of a graph without its ending, or "graph"."""
     file = graph_file(graph)
     return "graph" if file is None else file.stem
 
@@ -91,7 +91,7 @@ def load_model_data(
     loss: str | list[str],
     allowed: str = "",
 ) -> tuple[ExpressionGraph, Dataset | Blocks, Dataset | Blocks | float | None]:
-    """Return the graph that names the columns, the data, and the validation data or fraction.
+    """Return a graph that names the data columns, the data, and validation data or fraction.
 
     Without a FILE the last column of the data is the target and all others are inputs.
 

@@ -86,7 +86,7 @@ def command(
     chosen = {name: value for name, value in arguments.items() if is_given(name)}
     for name in chosen:
         if name not in _OPTIONS_BY_KIND[kind]:
-            raise click.UsageError(f"--{name} does not belong to {kind}")
+            raise click.UsageError(f"--{name} cannot be used with {kind}")
     if kind != "mlp" and not size.isdecimal():
         raise UsageError(f"the size of a {kind} must be an integer, got {size!r}")
     chosen["values"] = values or (kind != "random" and is_given("seed"))

@@ -23,31 +23,31 @@ _READ_FILES = "cgprimer.files"  # key of a click context
 
 
 def replace_invalid_characters(context: object, option: object, text: str | None) -> str | None:
-    """Replace bytes of the command line that are not valid UTF-8 by question marks."""
+    """Replace bytes of an option value that are not valid UTF-8 by question marks."""
     return text and text.encode("utf-8", "replace").decode()
 
 
 def read_range(context: object, option: object, text: str | None) -> tuple[float, float] | None:
-    """Return the two numbers of ``LOW:HIGH``."""
+    """Parse an option value ``LOW:HIGH`` into two floats."""
     return None if text is None else _split_range(text)
 
 
 def read_ranges(
     context: object, option: object, texts: Sequence[str]
 ) -> tuple[tuple[float, float], ...]:
-    """Return the two numbers of each ``LOW:HIGH``."""
+    """Parse the values ``LOW:HIGH`` of a repeated option into pairs of floats."""
     return tuple(_split_range(text) for text in texts)
 
 
 def read_names(context: object, option: object, texts: Sequence[str]) -> tuple[str, ...]:
-    """Return names separated by commas, such as ``xa,W[0,1]``."""
+    """Parse names separated by commas, such as ``xa,W[0,1]``."""
     return _split_names(texts)
 
 
 def read_positive_integers(
     context: object, option: object, texts: Sequence[str]
 ) -> tuple[int, ...]:
-    """Return positive integers separated by commas."""
+    """Parse positive integers separated by commas."""
     names = _split_names(texts)
     for text in names:
         if not text.isdecimal() or int(text) < 1:
@@ -56,7 +56,7 @@ def read_positive_integers(
 
 
 def read_assignments(context: object, option: object, texts: Sequence[str]) -> dict[str, Any]:
-    """Return values keyed by name; the file of a run stands for its learned parameters."""
+    """Parse ``NAME=VALUE,...`` into a dictionary; the file of a run supplies its parameters."""
     learned: dict[str, Any] = {}
     assignments = _split_assignments(texts, "VALUE, or the file of a run", learned)
     values = {name: _parse_value(name, value) for name, value in assignments}
@@ -64,14 +64,14 @@ def read_assignments(context: object, option: object, texts: Sequence[str]) -> d
 
 
 def read_number_or_assignments(context: object, option: object, texts: Sequence[str]) -> Any:
-    """Return one number for all parameters, or numbers keyed by name."""
+    """Parse one number for all parameters, or ``NAME=VALUE,...`` into a dictionary."""
     if len(texts) == 1 and "=" not in texts[0]:
         return _parse_value("", texts[0])
     return read_assignments(context, option, texts) or None
 
 
 def read_bounds(context: object, option: object, texts: Sequence[str]) -> dict[str, Any]:
-    """Return lower and upper bounds keyed by name; an omitted bound is infinite."""
+    """Parse ``NAME=LOW:HIGH,...`` into bounds keyed by name; an omitted bound is infinite."""
     return {
         name: _split_range(re.sub(":$", ":inf", re.sub("^:", "-inf:", value)))
         for name, value in _split_assignments(texts, "LOW:HIGH")
@@ -79,7 +79,7 @@ def read_bounds(context: object, option: object, texts: Sequence[str]) -> dict[s
 
 
 def read_columns(context: object, option: object, texts: Sequence[str]) -> dict[str, str]:
-    """Return names of data columns keyed by names of the graph."""
+    """Parse ``NAME=COLUMN,...`` into names of data columns keyed by variable."""
     pairs = [(part, *map(str.strip, part.partition("="))) for part in _split_names(texts)]
     for part, name, _, column in pairs:
         if not (name and column):
@@ -88,7 +88,7 @@ def read_columns(context: object, option: object, texts: Sequence[str]) -> dict[
 
 
 def read_domains(context: object, option: object, texts: Sequence[str]) -> dict[str, Any]:
-    """Return tuples of numbers, or a keyword, keyed by name.
+    """Parse ``NAME=VALUES,...`` into tuples of numbers or the string one-hot, keyed by name.
 
     >>> read_domains(None, None, ("y=0,1,t=-1,1", "c = one-hot"))
     {'y': (0.0, 1.0), 't': (-1.0, 1.0), 'c': 'one-hot'}
@@ -109,14 +109,14 @@ def read_domains(context: object, option: object, texts: Sequence[str]) -> dict[
 
 
 def read_fraction(context: object, option: click.Parameter, number: float) -> float:
-    """Return a number between 0 and 1."""
+    """Return an option value after checking that it is between 0 and 1."""
     if not 0 < number < 1:
         raise click.BadParameter(f"--{option.name} must be between 0 and 1, got {number:g}")
     return number
 
 
-def evenly_spaced(low: float, high: float, count: int) -> list[float]:
-    """Return evenly spaced numbers from `low` to `high`.
+def build_range(low: float, high: float, count: int) -> list[float]:
+    """Return `count` evenly spaced numbers from `low` to `high`.
 
     Raises:
         ValueError: `count` is out of range, or a bound is not finite.
@@ -130,13 +130,13 @@ def evenly_spaced(low: float, high: float, count: int) -> list[float]:
 
 
 def followed_files() -> set[str]:
-    """Return the mutable set of files that options of this command were read from."""
+    """Return the set of files that the options of this command read, for ``--watch``."""
     files: set[str] = click.get_current_context().meta.setdefault(_READ_FILES, set())
     return files
 
 
 def load_run_or_fit(path: str) -> TrainingRun:
-    """Load a file that ``train --save`` or ``fit --save`` wrote."""
+    """Load a run from a file that ``train --save`` or ``fit --save`` wrote."""
     from cgprimer.training.checkpoint import load_run
     from cgprimer.training.fitting.fit_result import load_fit_as_run
 
@@ -144,7 +144,7 @@ def load_run_or_fit(path: str) -> TrainingRun:
 
 
 def _load_parameters(path: str) -> dict[str, Any]:
-    """Return the learned parameters of a run or a fit, and note a normalization."""
+    """Load the learned parameters of a run or a fit; note if they are of normalized columns."""
     followed_files().add(path)
     run = load_run_or_fit(path)
     if names := ", ".join(key.partition("/")[2] for key in run.scales):
@@ -161,7 +161,7 @@ def _load_parameters(path: str) -> dict[str, Any]:
 def _split_assignments(
     texts: Sequence[str], expected: str, learned: dict[str, Any] | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Yield names and the strings after their equals signs.
+    """Yield the name and the value, both as strings, of each ``NAME=VALUE``.
 
     If `learned` is given, parameters of run files are added to this dictionary.
     """
@@ -181,7 +181,7 @@ def _split_assignments(
 
 
 def _split_list(text: str) -> Iterator[str]:
-    """Yield the parts between commas, semicolons and spaces outside of brackets."""
+    """Yield the parts of a string between commas, semicolons and spaces outside of brackets."""
     depth, part = 0, ""
     for letter in text + ",":
         depth += (letter == "[") - (letter == "]")
@@ -195,13 +195,13 @@ def _split_list(text: str) -> Iterator[str]:
 
 
 def _split_names(texts: Sequence[str]) -> tuple[str, ...]:
-    """Return the parts between commas outside of brackets, as in ``xa,W[0,1]``."""
+    """Split strings at the commas outside of brackets, as in ``xa,W[0,1]``."""
     parts = (part for text in texts for part in re.split(r",(?![^\[]*\])", text))
     return tuple(part.strip() for part in parts if part.strip())
 
 
 def _split_range(text: str) -> tuple[float, float]:
-    """Return the two numbers of ``LOW:HIGH``."""
+    """Parse ``LOW:HIGH`` into two floats."""
     low, _, high = text.partition(":")
     try:
         return float(low), float(high)
@@ -210,7 +210,7 @@ def _split_range(text: str) -> tuple[float, float]:
 
 
 def _parse_value(name: str, text: str) -> Any:
-    """Return a number, nested lists of numbers, or evenly spaced numbers.
+    """Parse a number, nested lists of numbers, or a range ``LOW:HIGH:COUNT``.
 
     >>> _parse_value("w", "−2"), _parse_value("w", "[[1,2]]"), _parse_value("w", "0:1:3")
     (-2.0, [[1.0, 2.0]], [0.0, 0.5, 1.0])
@@ -219,7 +219,7 @@ def _parse_value(name: str, text: str) -> Any:
     try:
         if ":" in text:
             low, high, count = text.split(":")
-            return evenly_spaced(float(low), float(high), int(count))
+            return build_range(float(low), float(high), int(count))
         if not text.startswith("["):
             return float(text)
         return _convert_to_floats(json.loads(re.sub(r"[^][,\s]+", r'"\g<0>"', text)))
@@ -234,12 +234,12 @@ def _parse_value(name: str, text: str) -> Any:
 
 
 def _convert_to_floats(rows: Any) -> Any:
-    """Convert the numbers of nested lists to floats."""
+    """Convert all elements of nested lists to floats."""
     return list(map(_convert_to_floats, rows)) if isinstance(rows, list) else float(rows)
 
 
 def _parse_domain(name: str, values: list[str]) -> Any:
-    """Return a tuple of numbers, or the keyword ``one-hot``."""
+    """Parse the values of an input into a tuple of floats, or return the keyword ``one-hot``."""
     if len(values) == 1 and values[0][:1].isalpha() and values[0] not in ("inf", "nan"):
         return values[0]
     try:

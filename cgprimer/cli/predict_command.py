@@ -32,7 +32,7 @@ from cgprimer.cli.shared_options import columns_option, force_option
 def command(
     run: str, data: str, columns: dict[str, str], output: str | None, force: bool, as_json: bool
 ) -> None:
-    """Predict the outputs of a run for other inputs.
+    """Predict outputs for new inputs with the learned parameters of a run.
 
     \b
     Examples:

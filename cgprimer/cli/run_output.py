@@ -20,7 +20,7 @@ from cgprimer.training.runs import TrainingRun, save_run
 
 
 class RunWriter:
-    """Writes a run to a file, to a folder, or to both.
+    """Writer of a training run to a file, to a folder, or to both.
 
     Args:
         graph: the graph of the run.
@@ -43,7 +43,7 @@ class RunWriter:
         return bool(self.save or self.folder)
 
     def write_configuration(self, values: dict[str, Any]) -> None:
-        """Write the graph and a run.toml, whose paths are relative to the folder."""
+        """Write the graph and a run.toml, in which paths are relative to the folder."""
         assert self.folder is not None
         folder = self.folder.path
         try:
@@ -64,7 +64,7 @@ class RunWriter:
         write_atomically(folder / CONFIG, format_configuration({"graph": GRAPH, **configuration}))
 
     def save_checkpoint(self, run: TrainingRun) -> None:
-        """Save the run so far; note an error and continue."""
+        """Save the run so far; if this fails, print a note and continue."""
         run.settings |= {**self.origin, "samples": run.settings["samples"]}
         if save := self.save:
             self._try_to_write(lambda: save_run(run, save, self.graph))
@@ -72,12 +72,12 @@ class RunWriter:
             self._try_to_write(lambda: folder.checkpoint(run))
 
     def write_epoch(self, run: TrainingRun) -> None:
-        """Append the metrics of an epoch to a file in the folder."""
+        """Append the metrics of the last epoch to the metrics file of the folder."""
         if folder := self.folder:
             self._try_to_write(lambda: folder.epoch(run))
 
     def _try_to_write(self, write: Callable[[], None]) -> None:
-        """Call a function that writes files; note its first error."""
+        """Call a function that writes files; print a note about the first error."""
         try:
             write()
         except CgprimerError as error:
@@ -86,7 +86,7 @@ class RunWriter:
             self.error = error
 
     def finish(self, run: TrainingRun, force: bool) -> None:
-        """Save the run at its end; save an interrupted run in the current folder by default."""
+        """Save the run at its end; an interrupted run is always saved."""
         self.error = None
         run.settings |= {**self.origin, "samples": run.settings["samples"]}
         if run.interrupted and not self.has_target:
@@ -105,7 +105,7 @@ class RunWriter:
             self.error = error
 
     def draw_loss(self, run: TrainingRun, plot: str | None, dark: bool = False) -> None:
-        """Draw the loss into a file, into the folder, or into both."""
+        """Plot the loss to a file, to the folder of the run, or to both."""
         paths = [Path(plot)] if plot else []
         if self.folder and self.error is None:
             paths.append(self.folder.path / LOSS)
@@ -117,7 +117,7 @@ class RunWriter:
         self.written += paths[: 1 if plot else 0]
 
     def resume_hint(self) -> str:
-        """Return the end of a message that says how to resume the run."""
+        """Return a clause with the option that resumes the run, or "" if no file was written."""
         return f"; continue with --resume {self.written[0]}" if self.written else ""
 
 
@@ -132,7 +132,7 @@ def catch_interrupts() -> Iterator[Callable[[], None]]:
     pressed: list[bool] = []
 
     def interrupt(*_: object) -> None:
-        """Raise KeyboardInterrupt unless it is ignored."""
+        """Raise KeyboardInterrupt at the first Ctrl-C, unless interrupts are already ignored."""
         pressed.append(True)
         if not ignored:
             ignored.append(True)

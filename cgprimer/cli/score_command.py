@@ -38,7 +38,7 @@ def command(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Compute loss, R^2 and, for classes, the confusion matrix of a run.
+    """Compute loss, R^2 and, for classes, the confusion matrix of a run on other samples.
 
     \b
     Examples:

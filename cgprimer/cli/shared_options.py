@@ -33,10 +33,10 @@ METHOD_OPTION_NAMES = tuple(_METHOD_OPTIONS)
 
 
 class NumberRange(click.FloatRange):
-    """A range of floats that excludes nan, for which no bound of click holds."""
+    """A range of floats that rejects nan, which :class:`click.FloatRange` accepts."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the number, or report a string that is not a number."""
+        """Convert an option value to a float in the range; reject nan."""
         number = super().convert(value, param, ctx)
         if isnan(number):
             self.fail(f"{value!r} is not a number", param, ctx)
@@ -140,7 +140,7 @@ dark_option = option("--dark", group=OUTPUT, is_flag=True, help="Use a dark colo
 
 
 def sampling_options(function: F) -> F:
-    """Add the options of generated data, except for the number of samples."""
+    """Add the options ``--seed``, ``--low``, ``--high`` and ``--noise`` of generated data."""
     for decorate in reversed(
         (
             option(
@@ -182,7 +182,7 @@ def sampling_options(function: F) -> F:
 
 
 def method_options(default: str | None = None) -> Callable[[F], F]:
-    """Add ``--method``, with a default value, and the options that only one method has."""
+    """Return a decorator that adds ``--method`` and the options of each method."""
     decorators = (
         option(
             "--method",
@@ -235,6 +235,7 @@ def method_options(default: str | None = None) -> Callable[[F], F]:
     )
 
     def decorate(function: F) -> F:
+        """Add the options to the function of a command."""
         for decorator in reversed(decorators):
             function = decorator(function)
         return function
@@ -243,7 +244,7 @@ def method_options(default: str | None = None) -> Callable[[F], F]:
 
 
 def take_method_options(method: str | None, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Remove the options of single methods from the arguments of a command.
+    """Remove the options of differentiation methods from the arguments and return them.
 
     Returns:
         The given options, under their names in the library.
@@ -260,13 +261,13 @@ def take_method_options(method: str | None, arguments: dict[str, Any]) -> dict[s
         if method is None:
             raise click.UsageError(f"--{flag} requires --method {owner}")
         if owner != method:
-            raise click.UsageError(f"--{flag} belongs to --method {owner}, not to {method}")
+            raise click.UsageError(f"--{flag} requires --method {owner}, got --method {method}")
         options[library_name] = value
     return options
 
 
 def refuse_generation_options(truth: Any, allowed: str = "") -> None:
-    """Refuse the options of generated data, except `allowed`, if data are read from a file.
+    """Raise an error if options of generated data are given for data from a file.
 
     Raises:
         click.UsageError: such an option is given on the command line.
@@ -277,10 +278,12 @@ def refuse_generation_options(truth: Any, allowed: str = "") -> None:
             continue
         source = context.get_parameter_source(name)  # a run.toml may contain the options
         if source is ParameterSource.COMMANDLINE or (name == "truth" and truth):
-            raise click.UsageError(f"--{name} is for generated data: give it without --data")
+            raise click.UsageError(
+                f"--{name} cannot be used with --data: it applies to generated data"
+            )
 
 
 def is_given(name: str) -> bool:
-    """Return whether an option has a value on the command line or in a configuration file."""
+    """Return whether an option is given on the command line or in a configuration file."""
     source = click.get_current_context().get_parameter_source(name)
     return source is not ParameterSource.DEFAULT

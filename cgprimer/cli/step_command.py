@@ -94,7 +94,7 @@ def command(
     force: bool,
     **settings: Any,
 ) -> str | None:
-    """Create a page that steps through a derivative, with graph, trace and program.
+    """Create a page that steps through the computation of a derivative.
 
     \b
     Examples:
@@ -138,7 +138,9 @@ def command(
         raise click.UsageError("--quiz requires a page: -o NAME.html")
     for name, flag in {"scheme": "--scheme", "h": "--step"}.items():
         if settings[name] is not None and "finite-difference" not in methods:
-            raise click.UsageError(f"{flag} belongs to --method finite-difference, not to {method}")
+            raise click.UsageError(
+                f"{flag} requires --method finite-difference, got --method {method}"
+            )
     settings["wrt"] = settings["wrt"] or None
     shown = stepping(graph, methods=methods, title=title, **settings)
     if writes:

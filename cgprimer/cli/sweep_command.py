@@ -162,7 +162,7 @@ def _print_sweep(result: Sweep, *, as_json: bool) -> None:
 
 
 def _note_longer_epochs(result: Sweep) -> None:
-    """Note that runs with more samples have more steps per epoch, if their epochs are equal."""
+    """Print a note if runs with more samples have more steps per epoch."""
     different = {name: len({r.settings[name] for r in result.runs}) > 1 for name in _RUN_LENGTHS}
     if different["steps_per_epoch"] and not different["epochs"]:
         hint = "--batch-size all makes one step per epoch"

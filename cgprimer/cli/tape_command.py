@@ -56,7 +56,7 @@ def command(
     training: bool,
     **settings: Any,
 ) -> None:
-    """Print the tape of a graph, or of its derivative.
+    """Print the tape, the list of instructions, of a graph or of its derivative.
 
     \b
     Examples:

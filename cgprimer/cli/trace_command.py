@@ -38,7 +38,7 @@ from cgprimer.expressions import ExpressionGraph
 def command(
     graph: ExpressionGraph, method: str | None, format: str, as_json: bool, **settings: Any
 ) -> None:
-    """Print an evaluation step by step, with tangents or adjoints.
+    """Print the evaluation of a graph step by step, with tangents or adjoints.
 
     \b
     Examples:

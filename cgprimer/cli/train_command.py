@@ -16,8 +16,8 @@ from cgprimer.cli.training_options import run_options
 from cgprimer.expressions import ExpressionGraph
 
 
-def _read_file(context: click.Context, _: object, file: str | None) -> str | None:
-    """Return the file of a graph; take defaults from a configuration file."""
+def _read_file_argument(context: click.Context, _: object, file: str | None) -> str | None:
+    """Return the path of a graph file; load a .toml file as configuration instead."""
     if file is None or not file.endswith(".toml"):
         return file
     load_configuration(context, file)
@@ -25,7 +25,7 @@ def _read_file(context: click.Context, _: object, file: str | None) -> str | Non
 
 
 def _parse_resume_option(context: click.Context, parameter: object, path: str | None) -> str | None:
-    """Return the file of a run; take defaults from the configuration if the path is a folder."""
+    """Return the file of the run to resume; for a folder, also load its configuration."""
     if path is None or not os.path.isdir(path):
         return path
     from cgprimer.training.run_directory import CONFIG
@@ -37,7 +37,7 @@ def _parse_resume_option(context: click.Context, parameter: object, path: str | 
     return str(Path(path, RUN))
 
 
-@graph_command(optional=True, reader=_read_file)
+@graph_command(optional=True, reader=_read_file_argument)
 @run_options()
 @option(
     "--plot",

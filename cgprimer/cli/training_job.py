@@ -38,7 +38,7 @@ Data = Dataset | Blocks
 
 @dataclass(frozen=True)
 class TrainingOutputs:
-    """The options of ``cgprimer train`` about files and printed results."""
+    """Options of ``cgprimer train`` for the output files and the printed results."""
 
     plot: str | None
     dark: bool
@@ -56,7 +56,7 @@ def run_training_job(
     outputs: TrainingOutputs,
     settings: dict[str, Any],
 ) -> None:
-    """Train, save and print as the options of the command line say.
+    """Run ``cgprimer train``: load data, train, save the run, and print the results.
 
     Raises:
         TrainingError: the run diverged.
@@ -108,7 +108,7 @@ def _train_and_save(
     writer: RunWriter,
     force: bool,
 ) -> TrainingRun:
-    """Train and save the run.
+    """Train a graph and save the run, also after Ctrl-C.
 
     Raises:
         TrainingError: training failed; the run up to the failure is saved if a file is given.
@@ -134,7 +134,7 @@ def _train_and_save(
 def _train(
     graph: ExpressionGraph, dataset: Data, arguments: dict[str, Any], writer: RunWriter
 ) -> TrainingRun:
-    """Train with a progress bar; return a resumed run that is already complete."""
+    """Train with a progress bar; return a resumed run unchanged if it is already complete."""
     earlier: TrainingRun | None = arguments["resume"]
     if earlier is not None and earlier.epochs == arguments["epochs"]:
         return earlier
@@ -157,7 +157,7 @@ def _print_results(
     validation: Data | None,
     as_json: bool,
 ) -> None:
-    """Print learned parameters, identifiability and, if there are metrics, the score."""
+    """Print the learned parameters, identifiability and, if there are metrics, the score."""
     determined = None
     if run.settings["loss"] != OUTPUT:  # without targets the data determine no parameters
         determined = identifiability(graph, normalize_data(dataset, run.scales), run.parameters)
@@ -184,7 +184,7 @@ def _print_results(
 
 
 def _print_notes(run: TrainingRun, graph: ExpressionGraph, writer: RunWriter) -> None:
-    """Print notes about files and the run; exit if it was interrupted or could not be saved."""
+    """Print written files and warnings; exit if the run was interrupted or not saved."""
     for path in writer.written:
         note(f"wrote {path}")
     if not graph.inputs:
@@ -200,7 +200,7 @@ def _print_notes(run: TrainingRun, graph: ExpressionGraph, writer: RunWriter) ->
 
 
 def _resume_in_directory(outputs: TrainingOutputs, start: dict[str, float]) -> TrainingOutputs:
-    """Return the output options of a resumed run, which continues in its own directory.
+    """Return the output options of a resumed run, by default with its own folder.
 
     Raises:
         click.UsageError: initial values are given.
@@ -220,7 +220,7 @@ def _adopt_settings(
     method_options: dict[str, Any],
     outputs: TrainingOutputs,
 ) -> dict[str, Any]:
-    """Fill in settings that the command line leaves open with those of the saved run.
+    """Replace settings that are not given on the command line by those of the saved run.
 
     Returns:
         The options of the method.
@@ -240,13 +240,13 @@ def _adopt_settings(
         )
     for name in DATA_ARGUMENTS:
         before, now = saved.get(name, settings[name]), settings[name]
-        if name != "samples" and _file_name(now) != _file_name(before):
+        if name != "samples" and _remove_folder(now) != _remove_folder(before):
             note(f"note: the run began with other data ({name}); its losses are not comparable")
     return method_options
 
 
 def _lacks_files(outputs: TrainingOutputs) -> bool:
-    """Return whether a complete run has files left to write."""
+    """Return whether requested files of a complete run are still to be written."""
     save, resume, directory = outputs.save, outputs.resume or "", outputs.directory
     if outputs.plot or (save and Path(save).resolve() != Path(resume).resolve()):
         return True
@@ -254,6 +254,6 @@ def _lacks_files(outputs: TrainingOutputs) -> bool:
     return directory is not None and not all(Path(directory, name).is_file() for name in files)
 
 
-def _file_name(value: Any) -> Any:
-    """Return the name of a file without its folder; other values stay as they are."""
+def _remove_folder(value: Any) -> Any:
+    """Return the file name of a path without its folder; return other values unchanged."""
     return Path(value).name if isinstance(value, str) else value

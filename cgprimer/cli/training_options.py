@@ -46,7 +46,7 @@ _COMMA = re.compile(r",(?![^(\[]*[)\]])")  # commas outside of brackets
 
 
 def validate_option(name: str, value: Any) -> Any:
-    """Validate the value of a setting; an error names the option."""
+    """Validate the value of a setting; report an error as an error of the option."""
     from cgprimer.training.settings import validate_setting
 
     try:
@@ -56,7 +56,7 @@ def validate_option(name: str, value: Any) -> Any:
 
 
 class SettingOption(GroupedOption):
-    """An option for one value of a setting.
+    """An option that sets one value of a training setting.
 
     Args:
         *declarations: the spellings of the option.
@@ -71,13 +71,14 @@ class SettingOption(GroupedOption):
         self._value_reader = callback
 
     def _read_setting(self, context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+        """Convert and validate the value of the setting."""
         if self._value_reader is not None:
             value = self._value_reader(context, parameter, value)
         return validate_option(str(self.name), value)
 
 
 class SettingListOption(GroupedOption):
-    """An option for several values of a setting, separated by commas.
+    """An option that sets several values of a training setting, separated by commas.
 
     Args:
         *declarations: the spellings of the option; a spelling that switches it off is dropped.
@@ -106,7 +107,7 @@ class SettingListOption(GroupedOption):
     def _read_setting_list(
         self, context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
     ) -> Any:
-        """Return the list of values, or one dictionary of values keyed by parameter name."""
+        """Return a list of validated values, or one dictionary of values keyed by parameter."""
         read = self._value_reader
         if read is not None and any("=" in text for text in texts):
             return validate_option(self.setting, read(context, parameter, texts))
@@ -124,14 +125,14 @@ class SettingListOption(GroupedOption):
 
 
 def run_options(*, lists: bool = False, samples: _Decorator = samples_option) -> Callable[[F], F]:
-    """Add the options of all commands that train: data, settings, method and engine.
+    """Return a decorator that adds the options of all commands that train.
 
     Args:
         lists: let the options of settings accept several values, as in a sweep.
         samples: the option ``--samples``.
     """
-    single = partial(option, cls=SettingOption)
-    setting = partial(option, cls=SettingListOption) if lists else single
+    value_option = partial(option, cls=SettingOption)
+    setting_option = partial(option, cls=SettingListOption) if lists else value_option
     options = (
         data_option,
         columns_option,
@@ -140,18 +141,19 @@ def run_options(*, lists: bool = False, samples: _Decorator = samples_option) ->
         sampling_options,
         truth_option,
         start_option,
-        *_model_options(setting),
-        *_optimizer_options(single, setting),
-        *_regularization_options(single, setting),
-        *_stopping_options(setting),
-        *_worker_options(single, setting),
+        *_create_model_options(setting_option),
+        *_create_optimizer_options(value_option, setting_option),
+        *_create_regularization_options(value_option, setting_option),
+        *_create_stopping_options(setting_option),
+        *_create_worker_options(value_option, setting_option),
         method_options("reverse"),
         engine_option,
-        _dtype_option(setting),
-        *_recording_options(single, setting),
+        _create_dtype_option(setting_option),
+        *_create_recording_options(value_option, setting_option),
     )
 
     def decorate(function: F) -> F:
+        """Add the options to the function of a command."""
         for decorator in reversed(options):
             function = decorator(function)
         return function
@@ -160,7 +162,7 @@ def run_options(*, lists: bool = False, samples: _Decorator = samples_option) ->
 
 
 def read_validation(context: object, parameter: object, text: str | None) -> str | float | None:
-    """Return a fraction of the samples, or the path of a file."""
+    """Parse a fraction of the samples, or return the path of a file."""
     try:
         fraction = None if text is None else float(text)
     except ValueError:
@@ -179,23 +181,24 @@ validation_option = option(
 )
 
 
-def _model_options(setting: _OptionFactory) -> tuple[_Decorator, ...]:
+def _create_model_options(setting_option: _OptionFactory) -> tuple[_Decorator, ...]:
+    """Create the options of the loss and of normalization."""
     return (
-        setting(
+        setting_option(
             "--loss",
             group=MODEL,
             metavar="NAME|TEXT",
             default="squared-error",
             help="Loss name, or an expression in out and target.",
         ),
-        setting(
+        setting_option(
             "--reduction",
             group=MODEL,
             type=click.Choice(["mean", "sum"]),
             default="mean",
             help="Reduction of the loss over a batch.",
         ),
-        setting(
+        setting_option(
             "--normalize",
             group=DATA,
             type=click.Choice(["inputs", "all"]),
@@ -204,8 +207,9 @@ def _model_options(setting: _OptionFactory) -> tuple[_Decorator, ...]:
     )
 
 
-def _dtype_option(setting: _OptionFactory) -> _Decorator:
-    return setting(
+def _create_dtype_option(setting_option: _OptionFactory) -> _Decorator:
+    """Create the option of the floating-point precision."""
+    return setting_option(
         "--dtype",
         group=DIFFERENTIATION,
         metavar="DTYPE",
@@ -215,52 +219,59 @@ def _dtype_option(setting: _OptionFactory) -> _Decorator:
     )
 
 
-def _optimizer_options(single: _OptionFactory, setting: _OptionFactory) -> tuple[_Decorator, ...]:
-    single, setting = (partial(factory, group=OPTIMIZER) for factory in (single, setting))
+def _create_optimizer_options(
+    value_option: _OptionFactory, setting_option: _OptionFactory
+) -> tuple[_Decorator, ...]:
+    """Create the optimizer options; a sweep may vary those of `setting_option`."""
+    value_option, setting_option = (
+        partial(factory, group=OPTIMIZER) for factory in (value_option, setting_option)
+    )
     return (
-        setting(
+        setting_option(
             "--optimizer",
             metavar="NAME|TEXT",
             default="adam",
             help="Optimizer: sgd, momentum, nesterov, adagrad, rmsprop, adam, adamw, coordinates,"
             " l-bfgs, or an update rule.",
         ),
-        single(
+        value_option(
             "--hyper",
             metavar="NAME=VALUE,...",
             multiple=True,
             callback=read_assignments,
             help="Hyperparameters of the optimizer and the schedule, such as beta=0.8.",
         ),
-        setting(
+        setting_option(
             "--learning-rate",
             metavar="NUMBER",
             type=float,
             help="Initial learning rate (default: depends on the optimizer).",
         ),
-        setting(
+        setting_option(
             "--schedule",
             metavar="NAME|TEXT",
             default="cosine",
             help="Learning-rate schedule: cosine, constant, exponential, steps, or an expression"
             " in the epoch t.",
         ),
-        setting(
+        setting_option(
             "--warm-up",
             metavar="NUMBER",
             type=float,
             default=0.0,
             help="Number of epochs of linear learning-rate warm-up.",
         ),
-        single(
+        value_option(
             "--scale",
             metavar="NAME=VALUE,...",
             multiple=True,
             callback=read_assignments,
-            help="Learning-rate factors of single parameters, such as W=0.1.",
+            help="Learning-rate factors of parameters, such as W=0.1.",
         ),
-        setting("--batch-size", metavar="N|all", default="50", help="Mini-batch size, or 'all'."),
-        setting(
+        setting_option(
+            "--batch-size", metavar="N|all", default="50", help="Mini-batch size, or 'all'."
+        ),
+        setting_option(
             "--shuffle/--no-shuffle",
             type=bool,
             default=True,
@@ -269,47 +280,50 @@ def _optimizer_options(single: _OptionFactory, setting: _OptionFactory) -> tuple
     )
 
 
-def _regularization_options(
-    single: _OptionFactory, setting: _OptionFactory
+def _create_regularization_options(
+    value_option: _OptionFactory, setting_option: _OptionFactory
 ) -> tuple[_Decorator, ...]:
-    single, setting = (partial(factory, group=REGULARIZATION) for factory in (single, setting))
+    """Create the regularization options; a sweep may vary those of `setting_option`."""
+    value_option, setting_option = (
+        partial(factory, group=REGULARIZATION) for factory in (value_option, setting_option)
+    )
     return (
-        setting(
+        setting_option(
             "--l2",
             metavar="NUMBER|NAME=VALUE,...",
             multiple=True,
             callback=read_number_or_assignments,
             help="L2 coefficient: adds l2*W^2 to the loss (weight decay).",
         ),
-        setting(
+        setting_option(
             "--l1",
             metavar="NUMBER|NAME=VALUE,...",
             multiple=True,
             callback=read_number_or_assignments,
             help="L1 coefficient: adds 2*l1*|W| to the loss (sparsity).",
         ),
-        setting(
+        setting_option(
             "--max-norm",
             metavar="NUMBER|NAME=VALUE,...",
             multiple=True,
             callback=read_number_or_assignments,
             help="Maximum norm of each array, or joint norm, such as a+b=1.",
         ),
-        setting(
+        setting_option(
             "--norm",
             metavar="NUMBER",
             type=float,
             default=2.0,
             help="Order p of the norm of --max-norm, from 1 to inf.",
         ),
-        single(
+        value_option(
             "--bounds",
             metavar="NAME=LOW:HIGH,...",
             multiple=True,
             callback=read_bounds,
             help="Lower and upper bounds of parameters, such as k=0:1.",
         ),
-        single(
+        value_option(
             "--freeze",
             metavar="NAME,...",
             multiple=True,
@@ -319,22 +333,23 @@ def _regularization_options(
     )
 
 
-def _stopping_options(setting: _OptionFactory) -> tuple[_Decorator, ...]:
-    setting = partial(setting, group=STOPPING)
+def _create_stopping_options(setting_option: _OptionFactory) -> tuple[_Decorator, ...]:
+    """Create the options that stop training early or after a number of epochs."""
+    setting_option = partial(setting_option, group=STOPPING)
     return (
-        setting(
+        setting_option(
             "--epochs",
             metavar="N",
             type=click.IntRange(min=0),
             help="Number of epochs (default: 30, or more for fewer than 10,000 samples).",
         ),
-        setting(
+        setting_option(
             "--stop-below",
             metavar="NUMBER",
             type=float,
             help="Stop when the mean loss of an epoch is below this value.",
         ),
-        setting(
+        setting_option(
             "--patience",
             metavar="N",
             type=click.IntRange(min=1),
@@ -343,9 +358,12 @@ def _stopping_options(setting: _OptionFactory) -> tuple[_Decorator, ...]:
     )
 
 
-def _recording_options(single: _OptionFactory, setting: _OptionFactory) -> tuple[_Decorator, ...]:
+def _create_recording_options(
+    value_option: _OptionFactory, setting_option: _OptionFactory
+) -> tuple[_Decorator, ...]:
+    """Create the options of metrics and checkpoints."""
     return (
-        single(
+        value_option(
             "--metrics",
             group=OUTPUT,
             metavar="NAME,...",
@@ -353,7 +371,7 @@ def _recording_options(single: _OptionFactory, setting: _OptionFactory) -> tuple
             callback=read_names,
             help="Metrics to record after each epoch: accuracy, r2.",
         ),
-        setting(
+        setting_option(
             "--checkpoint-every",
             group=OUTPUT,
             metavar="N|Ns",
@@ -363,59 +381,64 @@ def _recording_options(single: _OptionFactory, setting: _OptionFactory) -> tuple
     )
 
 
-def _worker_options(single: _OptionFactory, setting: _OptionFactory) -> tuple[_Decorator, ...]:
-    single, setting = (partial(factory, group=WORKERS) for factory in (single, setting))
+def _create_worker_options(
+    value_option: _OptionFactory, setting_option: _OptionFactory
+) -> tuple[_Decorator, ...]:
+    """Create the worker options; a sweep may vary those of `setting_option`."""
+    value_option, setting_option = (
+        partial(factory, group=WORKERS) for factory in (value_option, setting_option)
+    )
     return (
-        setting(
+        setting_option(
             "--workers",
             metavar="N",
             type=click.IntRange(min=1),
             help="Number of workers that compute gradients in parallel.",
         ),
-        single("--simulate", is_flag=True, help="Simulate the workers on a virtual clock."),
-        setting(
+        value_option("--simulate", is_flag=True, help="Simulate the workers on a virtual clock."),
+        setting_option(
             "--cluster",
             metavar="ADDRESS",
             help="Dask cluster that runs the workers: local, or tcp://HOST:PORT.",
         ),
-        setting(
+        setting_option(
             "--protocol",
             metavar="NAME",
             type=click.Choice(["sync", "async", "backup", "groups"]),
             default="sync",
             help="Protocol of the workers: sync, async, backup or groups.",
         ),
-        setting(
+        setting_option(
             "--staleness",
             metavar="N",
             type=click.IntRange(min=0),
             help="Maximum lead over the slowest worker, in gradients (--protocol async).",
         ),
-        setting(
+        setting_option(
             "--backup",
             metavar="N",
             type=click.IntRange(min=0),
             help="Number of slow workers to skip per update (--protocol backup; default: 1).",
         ),
-        setting(
+        setting_option(
             "--groups",
             metavar="N",
             type=click.IntRange(min=1),
             help="Number of groups of workers (--protocol groups; default: 2).",
         ),
-        setting(
+        setting_option(
             "--delays",
             metavar="TEXT",
             default="exponential",
             help="Compute time per gradient of simulated workers, in seconds: constant,"
             " exponential(1), pareto(2), or one time per worker.",
         ),
-        setting(
+        setting_option(
             "--place",
             metavar="layers:N",
             help="Cut the graph by layers into N stages, one per worker.",
         ),
-        setting(
+        setting_option(
             "--micro-batches",
             metavar="N",
             type=click.IntRange(min=1),

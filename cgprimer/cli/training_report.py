@@ -26,7 +26,7 @@ def format_run(
     *,
     converged: bool = True,
 ) -> str:
-    """Return the losses of a run, and its parameters next to their true values.
+    """Format the losses of a run, and its parameters next to their true values.
 
     Args:
         run: the run.
@@ -35,18 +35,18 @@ def format_run(
         converged: whether the loss is near a minimum; if not, the report calls the values of the
             parameters preliminary.
     """
-    rows = _parameter_rows(run, determined, graph, converged)
+    rows = _build_parameter_rows(run, determined, graph, converged)
     # Only generated data have true values; otherwise the declared values are printed.
     reference = "true" if run.truth else "declared"
     header = ["parameter", "learnt" if converged else "so far", reference, ""]
     width = 4 if any(row[3] for row in rows) else 3
     sentences = determined.sentences(graph.outputs) if determined else []
     lines = [
-        *_loss_lines(run),
-        *_validation_lines(run),
+        *_format_losses(run),
+        *_format_validation_losses(run),
         *([run.reason] if run.stopped == "patience" else []),
-        *_convergence_lines(run, converged),
-        *_worker_lines(run),
+        *_suggest_longer_training(run, converged),
+        *_format_worker_record(run),
         "",
         table(header[:width], [row[:width] for row in rows], left=(0, 3)),
         *([""] if sentences else []),
@@ -55,8 +55,8 @@ def format_run(
     return "\n".join(lines)
 
 
-def _loss_lines(run: TrainingRun) -> list[str]:
-    """Return the losses at start and end, the numbers of epochs and steps, and the settings."""
+def _format_losses(run: TrainingRun) -> list[str]:
+    """Format the losses at start and end, the numbers of epochs and steps, and the settings."""
     settings = run.settings
     held_out = isinstance(settings["validation"], float)
     samples = settings["samples"] - (settings["validation_samples"] if held_out else 0)
@@ -74,10 +74,10 @@ def _loss_lines(run: TrainingRun) -> list[str]:
     return lines
 
 
-def _parameter_rows(
+def _build_parameter_rows(
     run: TrainingRun, determined: Identifiability | None, graph: ExpressionGraph, converged: bool
 ) -> list[list[str]]:
-    """Return a row for each parameter and for each combination that the data determine."""
+    """Return a table row for each parameter and each combination that the data determine."""
     undetermined = determined.undetermined() if determined else ()
     declared = run.parameters.keys() - graph.initializers.keys()
     reference_values = run.truth or {
@@ -108,7 +108,7 @@ def _parameter_rows(
     return rows
 
 
-def _convergence_lines(run: TrainingRun, converged: bool) -> list[str]:
+def _suggest_longer_training(run: TrainingRun, converged: bool) -> list[str]:
     """Return a hint if training ended before the loss was near its minimum."""
     if converged or run.stopped != "finished" or not run.steps:
         return []
@@ -120,8 +120,8 @@ def _convergence_lines(run: TrainingRun, converged: bool) -> list[str]:
     ]
 
 
-def _worker_lines(run: TrainingRun) -> list[str]:
-    """Return a summary and a timeline of a run with several workers."""
+def _format_worker_record(run: TrainingRun) -> list[str]:
+    """Format a summary and a timeline of a run with several workers."""
     if not run.team:
         return []
     from cgprimer.training.distributed.worker_record import (
@@ -134,8 +134,8 @@ def _worker_lines(run: TrainingRun) -> list[str]:
     return ["", *summarize_record(record, run.steps), "", *format_timeline(record)]
 
 
-def _validation_lines(run: TrainingRun) -> list[str]:
-    """Return the last and the lowest validation loss."""
+def _format_validation_losses(run: TrainingRun) -> list[str]:
+    """Format the last and the minimum validation loss."""
     losses, samples = run.validation_losses, run.settings["validation_samples"]
     if not (losses and samples):
         return []
@@ -148,11 +148,11 @@ def _validation_lines(run: TrainingRun) -> list[str]:
     least, epoch = min(finite)
     last = f"validation loss {format_number(losses[-1])} {over}"
     those = "; its parameters are the result" if run.best_epoch else ""
-    return [f"{last}, least {format_number(least)} after epoch {epoch:,}{those}"]
+    return [f"{last}, minimum {format_number(least)} after epoch {epoch:,}{those}"]
 
 
 def format_score(score: Score, samples: str = "samples") -> list[str]:
-    """Return lines with loss, R^2 and, for classes, accuracy and confusion matrix."""
+    """Format loss, R^2 and, for classes, accuracy and confusion matrix as lines of text."""
     r2 = "" if np.isnan(score.r2) else f", R^2 {format_number(score.r2)}"
     lines = [f"loss {format_number(score.loss)} over {score.samples:,} {samples}{r2}"]
     if (confusion := score.confusion) is None:

@@ -149,7 +149,7 @@ def test_the_command_line_and_pictures() -> None:
     assert (found["vertex"], found["operation"], found["value"]) == ("xw", "sqrt(xs)", "nan")
     approved(run("grad", *of).stderr, "--why")
     assert good("grad", "-e", "xw = k*x", "--at", "k=1,x=2", "--why") == (
-        "every value and every slope is finite\n"
+        "all values and derivatives are finite\n"
     )
     graph = cgprimer.parse(of[1])
     for level, key in (("variables", "xw"), ("operations", None)):
@@ -159,4 +159,4 @@ def test_the_command_line_and_pictures() -> None:
         assert marked.detail[-1] == "first value not finite: nan"
         assert "sqrt" in (marked.label if key is None else marked.detail[0])
     finite = graph_diagram(graph, at={"x": 1.0, "k": 1.0}, why=True)
-    assert finite.notes[-1] == "every value and every slope is finite"
+    assert finite.notes[-1] == "all values and derivatives are finite"

@@ -138,3 +138,15 @@ def test_the_kinds_of_plots_are_described_in_whole_sentences() -> None:
     assert "..." not in text.partition("Commands:")[2]
     for name in cgprimer.plot.__all__:
         assert f"\n  {name} " in text
+
+
+def test_help_names_the_default_limits_of_methods() -> None:
+    from cgprimer.core.methods import path_sum, symbolic
+
+    text = " ".join(good("grad", "--help").split())
+    assert f"symbolic derivative (default: {symbolic.LIMIT})" in text
+    assert f"path-sum (default: {path_sum.LIMIT})" in text
+
+
+def test_help_of_train_fits_on_two_screens() -> None:
+    assert len(good("train", "--help").splitlines()) <= 100

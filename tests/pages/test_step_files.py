@@ -229,7 +229,7 @@ def test_options_of_differences_belong_to_them(
     monkeypatch.chdir(tmp_path)
     done = step(LECTURE, "-o", "a.gif", "--method", "reverse", "--step", "1e-3")
     assert done.exit_code == 2
-    assert "--step belongs to --method finite-difference, not to reverse" in done.output
+    assert "--step requires --method finite-difference, got --method reverse" in done.output
     done = step(LECTURE, "-o", "a.html", "--scheme", "complex-step")
     assert done.exit_code == 2
     assert "'central', 'forward'" in done.output

@@ -86,7 +86,7 @@ def command(
     )
     if about:
         if stage is None:
-            raise UsageError("--about requires a stage", hint="add --stage 1 to --stage 10")
+            raise UsageError("--about requires a stage", hint="add --stage N, with N from 1 to 10")
         click.echo(read_stage_page(stage), nl=False)
         context.exit()
     if draw or traced:
@@ -102,7 +102,7 @@ def command(
 def _show_values(
     path: Path, draw: str | None, traced: bool, text: str | None, options: Mapping[str, Any]
 ) -> None:
-    """Print or draw the values that a submission computes."""
+    """Print or draw the values and gradients that a submission computes."""
     from cgprimer.course.checks.engine_check import DEFAULT_EXPRESSION, build_engine_graph
     from cgprimer.course.checks.sandbox import Limits
 
@@ -114,14 +114,18 @@ def _show_values(
         from cgprimer.analysis.text_tables import table
 
         click.echo(
-            table(["value", "made by", "data", "grad"], _value_rows(graph, grads), left=(0, 1))
+            table(
+                ["value", "expression", "data", "grad"],
+                _build_value_rows(graph, grads),
+                left=(0, 1),
+            )
         )
     if draw:
         _draw_values(graph, grads, Path(draw))
 
 
-def _value_rows(graph: ExpressionGraph, grads: dict[str, float]) -> list[list[str]]:
-    """Return a table row for each value: name, expression, value and gradient."""
+def _build_value_rows(graph: ExpressionGraph, grads: dict[str, float]) -> list[list[str]]:
+    """Return a table row for each value: its name, expression, value and gradient."""
     numbers = graph.evaluate()
     formulas = {name: graph.expression(name) for name in graph.definitions}
     shown = {name: format_number(value) for name, value in grads.items()}
@@ -132,7 +136,7 @@ def _value_rows(graph: ExpressionGraph, grads: dict[str, float]) -> list[list[st
 
 
 def _draw_values(graph: ExpressionGraph, grads: dict[str, float], path: Path) -> None:
-    """Draw the graph of a submission with its gradients."""
+    """Draw the graph that a submission builds, with its values and gradients."""
     from cgprimer.visualization.diagrams.diagram_formats import formats, save_diagram
     from cgprimer.visualization.diagrams.figure_files import check_picture_path
     from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram

@@ -47,7 +47,7 @@ _SWITCHES = {"--force", "--fresh", "--json", "--only-wrong"}
 
 @dataclass(frozen=True)
 class CheckOptions:
-    """Options of all kinds of checks, except for the sandbox."""
+    """Options that all kinds of checks share, except for the limits of the sandbox."""
 
     feedback: str
     only_wrong: bool
@@ -211,7 +211,7 @@ _SUBMISSIONS = click.argument("submissions", nargs=-1, type=click.Path(), metava
 
 
 def submission_options(function: F) -> F:
-    """Add the submissions and the options of all kinds of checks."""
+    """Add the argument SUBMISSION and the options that all kinds of checks share."""
     decorators = (
         *_REPORT_OPTIONS,
         *_BATCH_OPTIONS,
@@ -225,7 +225,7 @@ def submission_options(function: F) -> F:
 
 
 def check_command() -> Callable[[Callable[..., Check]], click.Command]:
-    """Create a command that checks submissions; its function returns the :class:`Check`.
+    """Return a decorator that creates a command from a function that returns a :class:`Check`.
 
     Parameters of the function come before :func:`submission_options`::
 
@@ -237,8 +237,11 @@ def check_command() -> Callable[[Callable[..., Check]], click.Command]:
     """
 
     def decorate(function: Callable[..., Check]) -> click.Command:
+        """Create a command that calls the function and checks submissions with its result."""
+
         @wraps(function)
         def run_check(submissions: tuple[str, ...], **arguments: Any) -> None:
+            """Write the requested files, and check the submissions."""
             options = CheckOptions(
                 **{one.name: arguments.pop(one.name) for one in fields(CheckOptions)}
             )
@@ -257,10 +260,11 @@ def check_command() -> Callable[[Callable[..., Check]], click.Command]:
 
 
 def _write_files(check: Check, submissions: Sequence[str], options: CheckOptions) -> bool:
-    """Write skeleton, autograder and notebooks; return whether any was requested."""
+    """Write the skeleton, autograder and notebooks; return whether any was requested."""
     if (options.otter or options.nbgrader) and not check.call:
         raise UsageError(
-            "a notebook requires a single sheet", hint="give one sheet instead of sheets.json"
+            "--otter and --nbgrader require a single sheet",
+            hint="pass one sheet instead of sheets.json",
         )
     check_outputs(options.force, options.autograder, options.otter, options.nbgrader)
     contents: dict[str, bytes | str] = {}
@@ -288,7 +292,7 @@ def _write_files(check: Check, submissions: Sequence[str], options: CheckOptions
 
 
 def _select_autograder_arguments(arguments: Sequence[str]) -> tuple[list[str], dict[str, bytes]]:
-    """Return the arguments that an autograder needs, and the files that they name."""
+    """Return the arguments that an autograder needs, and the contents of the files they name."""
     selected: list[str] = []
     files: dict[str, bytes] = {}
     rest = iter(arguments[arguments.index("check") + 2 :])
@@ -351,7 +355,7 @@ def _check_submissions(
 def _find_single_submission(
     check: Check, paths: Sequence[Path], options: CheckOptions
 ) -> dict[str, Path]:
-    """Find the submission of a student on Gradescope, who can read the result file only.
+    """Find the only submission; write an error to the result file, which Gradescope shows.
 
     Returns:
         The path of the submission keyed by its name; empty if there is no submission, as the
@@ -364,7 +368,7 @@ def _find_single_submission(
     check_outputs(options.force, target)
 
     def write_failure(text: str) -> None:
-        """Write a result that consists of an error message."""
+        """Write a result file that consists of an error message."""
         failure = Failure("missing", text)
         result = create_failed_result(check.name, "", check.parts, failure)
         _write_gradescope(target, [result])
@@ -383,13 +387,13 @@ def _find_single_submission(
         write_failure(f"found {join_names(files)}: submit one file, or name one of them {expected}")
         raise UsageError(
             f"{target} can contain only one result",
-            hint="give a folder for several submissions",
+            hint="pass a folder to --gradescope for several submissions",
         )
     return files
 
 
 def _check_result_paths(options: CheckOptions, own_files: set[str], for_gradescope: bool) -> None:
-    """Refuse to overwrite files that an earlier run of the check did not write."""
+    """Refuse to overwrite files, except for those of an earlier run of the check."""
     if options.fresh:
         check_outputs(options.force, options.journal)
     paths = [path for path in (options.csv, options.page, options.junit) if path]
@@ -412,7 +416,7 @@ def _write_result_files(batch: Batch, title: str, options: CheckOptions) -> list
     shown = [result.at(options.feedback) for result in results]
     contents: dict[str, str] = {}
     if options.csv:
-        columns = _class_list_columns(students, results)
+        columns = _select_class_list_columns(students, results)
         contents[options.csv] = format_csv(results, batch.same, columns)
     if options.page:
         from cgprimer.course.checks.class_page import render_class_page
@@ -428,7 +432,7 @@ def _write_result_files(batch: Batch, title: str, options: CheckOptions) -> list
 
 
 def _write_gradescope(path: str, results: Sequence[Result]) -> None:
-    """Write results.json of one submission, or a file for each submission."""
+    """Write the results.json of one submission, or a folder with a file per submission."""
     if path.endswith(".json"):
         for result in results:
             write_atomically(path, format_json(convert_to_gradescope(result)))
@@ -442,10 +446,10 @@ def _write_gradescope(path: str, results: Sequence[Result]) -> None:
         write_atomically(Path(path, f"{name}.json"), format_json(convert_to_gradescope(result)))
 
 
-def _class_list_columns(
+def _select_class_list_columns(
     students: Sequence[Student], results: Sequence[Result]
 ) -> dict[str, dict[str, str]]:
-    """Return the class-list columns of each submission, and note missing students."""
+    """Return the class-list columns of each submission; note students without a submission."""
     names = {r.submission: Path(remove_ending(r.submission)).name for r in results}
     students_by_name = students_by_submission(students, names)
     if students and (unknown := [name for name in names if name not in students_by_name]):
@@ -461,7 +465,7 @@ def _class_list_columns(
 
 
 def _print_batch(batch: Batch, results: Sequence[Result], options: CheckOptions, one: bool) -> None:
-    """Print one result in full, or several results as a table."""
+    """Print a single result in full, or several results as a table."""
     if options.as_json:
         entries = [result.to_dict() for result in results]
         echo_json(entries[0] if one and entries else entries)

@@ -90,7 +90,7 @@ from cgprimer.expressions import ExpressionGraph
     help="Output file: .png, .svg or .pdf.",
 )
 def command(graph: ExpressionGraph, output: str, **arguments: Any) -> None:
-    """Plot the loss surface of each mini-batch, and the path of SGD on each.
+    """Plot the loss surface of each mini-batch, and the path of SGD on each surface.
 
     \b
     Examples:

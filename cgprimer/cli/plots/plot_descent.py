@@ -38,7 +38,7 @@ from cgprimer.expressions import ExpressionGraph
     metavar="NAME=VALUE,...",
     multiple=True,
     callback=read_assignments,
-    help="Learning rates of optimizers, such as sgd=0.1 (default: those of training).",
+    help="Learning rates of optimizers, such as sgd=0.1 (default: as in cgprimer train).",
 )
 @option("--steps", metavar="N", type=int, default=10000, help="Number of steps of each optimizer.")
 @option("--seed", metavar="N", type=int, default=0, help="Random seed.")
@@ -53,7 +53,7 @@ from cgprimer.expressions import ExpressionGraph
     help="Output file: .png, .svg or .pdf.",
 )
 def command(graph: ExpressionGraph, output: str, **arguments: Any) -> None:
-    """Plot the mean loss of Levenberg-Marquardt and of optimizers over their steps, from one start.
+    """Plot the loss of Levenberg-Marquardt and of optimizers against the step, from one start.
 
     \b
     Examples:

@@ -57,7 +57,7 @@ from cgprimer.expressions import ExpressionGraph
     help="Output file: .png, .svg or .pdf.",
 )
 def command(graph: ExpressionGraph, output: str, **arguments: Any) -> None:
-    """Plot the error of finite differences against their step.
+    """Plot the error of finite differences against the step size.
 
     \b
     Examples:

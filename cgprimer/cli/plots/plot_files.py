@@ -17,7 +17,7 @@ def write_plot(
     creators: Mapping[str, Callable[..., Any]] | None = None,
     **options: Any,
 ) -> None:
-    """Write a plot to a file.
+    """Create a plot and write it to a file.
 
     Args:
         plot: a function of :mod:`cgprimer.plot`, which returns a figure.

@@ -91,7 +91,7 @@ from cgprimer.expressions import ExpressionGraph
     help="Output file: .png, .svg or .pdf.",
 )
 def command(graph: ExpressionGraph, output: str, **arguments: Any) -> None:
-    """Plot paths of full-batch and mini-batch descent at a local minimum.
+    """Plot the paths of full-batch and mini-batch gradient descent near a local minimum.
 
     \b
     Examples:

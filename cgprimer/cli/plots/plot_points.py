@@ -59,7 +59,7 @@ from cgprimer.expressions import ExpressionGraph
     help="Output file: .png, .svg or .pdf.",
 )
 def command(graph: ExpressionGraph, output: str, **arguments: Any) -> None:
-    """Plot a value and its derivatives at the points of a range.
+    """Plot a variable and its derivatives at the points of a range.
 
     \b
     Examples:

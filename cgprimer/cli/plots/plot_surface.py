@@ -79,8 +79,8 @@ from cgprimer.expressions import ExpressionGraph
 @option(
     "--loss",
     metavar="NAME|TEXT",
-    help="Name of a loss, an expression, or output (default: squared-error, or output"
-    " without inputs).",
+    help="Loss name, expression in out and target, or output (default: squared-error;"
+    " output without inputs).",
 )
 @option("--seed", metavar="N", type=int, default=0, help="Random seed.")
 @dark_option

@@ -39,7 +39,7 @@ from cgprimer.cli.shared_options import dark_option
     help="Output file: .png, .svg or .pdf.",
 )
 def command(output: str, **arguments: Any) -> None:
-    """Plot the size of symbolic derivatives against the depth of nesting.
+    """Plot the size of symbolic derivatives against the depth of nested functions.
 
     \b
     Examples:

@@ -159,7 +159,7 @@ def _reverse_arrows(diagram: Diagram, level: str) -> Diagram:
 def _mark_nonfinite(diagram: Diagram, origin: Why | None, level: str) -> Diagram:
     """Highlight the vertex with the first value or slope that is not finite, and add a note."""
     if origin is None:
-        return replace(diagram, notes=(*diagram.notes, "every value and every slope is finite"))
+        return replace(diagram, notes=(*diagram.notes, "all values and derivatives are finite"))
     bad = origin.value if origin.slope is None else origin.slope
     words = f"first {'value' if origin.slope is None else 'slope'} not finite"
     if isinstance(bad, float):  # the index of an array's element is in the note
