@@ -146,6 +146,7 @@ def run_options(*, lists: bool = False, samples: _Decorator = samples_option) ->
         *_create_regularization_options(value_option, setting_option),
         *_create_stopping_options(setting_option),
         *_create_worker_options(value_option, setting_option),
+        *_create_placement_options(setting_option),
         method_options("reverse"),
         engine_option,
         _create_dtype_option(setting_option),
@@ -433,6 +434,13 @@ def _create_worker_options(
             help="Compute time per gradient of simulated workers, in seconds: constant,"
             " exponential(1), pareto(2), or one time per worker.",
         ),
+    )
+
+
+def _create_placement_options(setting_option: _OptionFactory) -> tuple[_Decorator, ...]:
+    """Create the options that distribute the layers of a graph over the workers."""
+    setting_option = partial(setting_option, group=WORKERS)
+    return (
         setting_option(
             "--place",
             metavar="layers:N",
