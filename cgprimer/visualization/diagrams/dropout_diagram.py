@@ -85,13 +85,13 @@ def thin_graph(graph: ExpressionGraph, mask: Mask) -> ThinnedGraph:
     trees, names = build_expression_trees(flat, inline=True), labels(flat)
     substituted = {index: _substitute_masks(tree, numbers) for index, tree in trees.items()}
     thin = build_element_graph(graph, flat, substituted, without=numbers)
-    live = {names[index]: _find_influences(tree, numbers) for index, tree in trees.items()}
-    used = {names[index]: {*names_in(tree)} - {*numbers} for index, tree in trees.items()}
-    return ThinnedGraph(thin, masks, *_find_removed(used, live, thin.outputs))
+    influences_of = {names[index]: _find_influences(tree, numbers) for index, tree in trees.items()}
+    names_of = {names[index]: {*names_in(tree)} - {*numbers} for index, tree in trees.items()}
+    return ThinnedGraph(thin, masks, *_find_removed(names_of, influences_of, thin.outputs))
 
 
 def _resolve_masks(leaves: Sequence[Leaf], mask: Mask) -> dict[str, Any]:
-    """Return the dropout mask of each vertex with dropout; a seed samples the masks."""
+    """Return the dropout mask of each vertex: the given mask, or one sampled with the seed."""
     shapes = {parse_internal(leaf.name).variable: leaf.shape for leaf in leaves}
     if not isinstance(mask, Mapping):
         is_seed = isinstance(mask, int | float) and float(mask).is_integer() and mask >= 0
@@ -143,23 +143,26 @@ def _find_influences(tree: Expression, masks: Mapping[str, float]) -> set[str] |
 
 
 def _find_removed(
-    used: Mapping[str, set[str]], live: Mapping[str, set[str] | None], outputs: Collection[str]
+    names_of: Mapping[str, set[str]],
+    influences_of: Mapping[str, set[str] | None],
+    outputs: Collection[str],
 ) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
     """Return the vertices and the edges that dropout masks remove from a graph.
 
-    `used` has the names in each expression, operands first; `live` the names that influence it.
+    `names_of` has the names in each expression, operands first; `influences_of` has the names that
+    influence it, or None if a mask drops it.
     """
-    vertices = {name for name, names in live.items() if names is None}
+    vertices = {name for name, names in influences_of.items() if names is None}
     users: dict[str, list[str]] = {}
-    for head, names in used.items():
+    for head, names in names_of.items():
         for tail in names:
             users.setdefault(tail, []).append(head)
 
     def is_removed(tail: str, head: str) -> bool:
         """Return whether the masks remove the edge from `tail` to `head`."""
-        return head in vertices or tail in vertices or tail not in (live[head] or ())
+        return head in vertices or tail in vertices or tail not in (influences_of[head] or ())
 
-    for name in reversed([*(users.keys() - used.keys()), *used]):
+    for name in reversed([*(users.keys() - names_of.keys()), *names_of]):
         heads = users.get(name, ())
         if heads and name not in outputs and all(is_removed(name, head) for head in heads):
             vertices.add(name)

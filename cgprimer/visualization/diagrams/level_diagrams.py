@@ -154,7 +154,7 @@ def _find_edge_parameters(graph: ExpressionGraph) -> dict[tuple[str, str], list[
     empty: frozenset[str] = frozenset()
 
     def list_leaf_factors(node: Name | Number) -> _Factors:
-        """Return the factors of a name or a constant: parameters that multiply it, per variable."""
+        """Return the factors of a leaf: a parameter is a factor, a variable has none yet."""
         name = {node.name} if isinstance(node, Name) else empty
         factors = empty | (name & {*graph.parameters})
         return factors, dict.fromkeys(name - factors, empty)

@@ -1,9 +1,8 @@
-r"""Diagrams as TikZ: a LaTeX document of its own, whose ``tikzpicture`` can be put into another.
+r"""Diagrams as TikZ: a complete LaTeX document, whose ``tikzpicture`` can be copied into another.
 
-Everything stands where it stands in the other pictures; one unit is one point (``bp``). The
-document needs TikZ and nothing else that a small TeX installation might lack: the page gets its
-size from the picture's box, and fonts beyond Computer Modern are used where they are. Text is shown
-as written, whatever is in it.
+All positions are those of the other picture formats; one unit is one point (``bp``). TikZ is the
+only package that a small TeX installation might lack: the page takes its size from the box of the
+picture, and fonts other than Computer Modern are optional. All text is literal.
 
 Source: T. Tantau, "The TikZ and PGF packages", manual for version 3.1; the LaTeX Project, "LaTeX
 font encodings" (encguide).
@@ -40,7 +39,7 @@ from cgprimer.visualization.diagrams.vertex_shapes import (
 _LONGEST = 12_000.0  # points; pages of TeX and PDF can be slightly larger
 _BORDER = 18.0
 _PREAMBLE = r"""% made by cgprimer; pdflatex, lualatex, xelatex make a page of the picture's size.
-% For a document of your own copy the colors, the library and the tikzpicture.
+% To use the picture in another document, copy the colors, the library and the tikzpicture.
 \documentclass{article}
 \usepackage{iftex}
 \ifPDFTeX
@@ -192,13 +191,13 @@ def _emit_vertex(node: Node, picture: SlideLayout, look: Theme, pen: _TikzFormat
     corners = f"rounded corners={pen.format_length(radius)}, " if radius else ""
     lines = [rf"\path[{corners}{style}] {path};"]
     if shape == "double":
-        # Of a highlighted vertex the outer outline is wide, and two are still seen.
+        # Only the outer outline of a highlighted vertex is wide, so both remain visible.
         inner = f"{style}, line width={pen.format_length(1.2)}" if node.emphasis else style
         lines.append(rf"\path[{inner}] {pen.format_rectangle(box, 4.0)};")
     size = pen.format_font_size(LABEL_SIZE)
     first = rf"{{{size}\bfseries\boldmath {escape_latex(node.label)}\strut}}"
     text = (first, *map(escape_latex, picture.details[node.key]))
-    # The node's font decides how far apart all lines are.
+    # The font of the node determines the distance between all lines.
     return [*lines, pen.format_node("", DETAIL_SIZE, (box.x, box.y), text)]
 
 

@@ -170,7 +170,7 @@ def _split_samples(
 def _draw_panel(
     axes: slide.Axes, landscape: Landscape, path: BatchDescent, k: int, count: int, look: Theme
 ) -> None:
-    """Draw the path and the updates of batch `k`; panel `count` shows all updates."""
+    """Draw the path and the updates of one batch; if `k` equals `count`, the updates of all."""
     axes.plot(*path.points.T, color=look.ink, linewidth=1.2, label="path", zorder=2)
     axes.plot(*path.points[0], marker="o", markersize=15, markerfacecolor="none", linestyle="",
               markeredgewidth=2.2, color=look.ink, label="start", zorder=4)  # fmt: skip

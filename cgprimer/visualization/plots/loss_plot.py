@@ -168,7 +168,7 @@ def _build_curve(
 
 
 def _draw_training(axes: Any, curve: _Curve, smooth: int, longest: int, look: Theme) -> list[float]:
-    """Draw the smoothed training losses of a run, and return them.
+    """Draw the training losses of a run, smoothed if there are many; return the drawn losses.
 
     `longest` is the number of losses of the longest run.
     """

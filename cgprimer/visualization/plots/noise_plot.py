@@ -298,7 +298,7 @@ def _choose_rate(values: Array, slopes: Array, start: float, rate: float | None)
 
 
 def _sample_batches(seed: int, count: int, size: int, steps: int) -> list[Array]:
-    """Sample the indices of the batch of each step, in a new random order in each epoch."""
+    """Sample the indices of one batch per step, in a new random order in each epoch."""
     random = np.random.default_rng(seed)
     per_epoch = count // size
     orders = [random.permutation(count) for _ in range(-(-steps // per_epoch))]

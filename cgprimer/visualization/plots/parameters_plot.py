@@ -71,7 +71,7 @@ def parameters(
     chosen = _choose_parameters(learned, names)
     if final and log_steps:
         raise UsageError(
-            "`log_steps` (--log-steps) and `final` (--final) exclude each other",
+            "`log_steps` (--log-steps) cannot be combined with `final` (--final)",
             hint="omit --log-steps",
         )
     if final:
