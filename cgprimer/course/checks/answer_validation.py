@@ -32,7 +32,7 @@ def validate_answer(value: Any, form: Form) -> Any:
 
 
 def is_anything(value: Any) -> bool:
-    """Return True: this form accepts any value."""
+    """Return True for any value."""
     return True
 
 
@@ -210,7 +210,7 @@ def _build_values_form(arguments: Sequence[Any]) -> Form:
 
 
 def _build_zeroing_form(arguments: Sequence[Any]) -> Form:
-    """Return a predicate for the gradients that `zero_gradients` returns before and after it."""
+    """Return a predicate for the gradients before and after `zero_gradients` resets them."""
     program = arguments[0]
     scalars = list_of(is_scalar, _count_inputs(program))
     names = ("zeroed", "data", "second", "unzeroed", "again")

@@ -125,7 +125,7 @@ class Branches:
             fold(tree, emit_leaf, emit_call)
 
     def _record_gap(self, index: int, name: str, values: tuple[int, ...]) -> bool:
-        """Record the quantity whose sign decides the branch; return False if none exists."""
+        """Record the quantity whose sign decides a branch; return False if there is none."""
         if name == "less":
             self._add_decision(index, self._builder.emit("sub", values[1], values[0]), "gap")
         elif name in _SIGNS:
@@ -142,7 +142,7 @@ class Branches:
             self._outputs[output] = value
 
     def _emit_partials(self) -> None:
-        """Emit the partial derivatives of all instructions; of a constant, only whether it is 0."""
+        """Emit all partial derivatives that are not constant; record which constants are 0."""
         for index, name, operands in self._iterate_instructions():
             values = tuple([self._values[o] for o in operands])
             for which in range(len(operands)):
@@ -239,7 +239,7 @@ def _split_sides(value: Array, kind: str) -> tuple[Array, Array]:
 
 
 def _combine_samples(rows: Sequence[Array]) -> Array:
-    """Stack masks into one array; a batch has a feature if at least one of its samples has it."""
+    """Stack boolean features; a batch has a feature if at least one of its samples has it."""
     features = np.stack(rows)
     return features.any(axis=1) if features.ndim == 3 else features
 
@@ -268,7 +268,7 @@ def remove_kinks(primal: Tape, decisions: Sequence[_Decision]) -> Iterator[Tape]
 def choose_candidates(
     features: tuple[Array, Array], badness: Array, count: int, max_count: int
 ) -> list[int]:
-    """Return the indices of candidate points that together have every feature, if possible.
+    """Choose candidate points that together have every feature; return their indices.
 
     Args:
         features: the required and the optional features; see :meth:`Branches.compute_features`.
@@ -295,7 +295,7 @@ def choose_candidates(
 def cover_features(
     features: Array, good: Array, chosen: list[int], times: int, max_count: int
 ) -> None:
-    """Extend ``chosen`` greedily until each feature is covered ``times`` times, if possible.
+    """Extend the chosen points greedily until each feature occurs ``times`` times, if possible.
 
     Args:
         features: booleans of shape (features, candidates).

@@ -262,7 +262,9 @@ class Result:
         """
         parts = {part.name: part for part in self.parts}
         if name not in parts:
-            raise UsageError(f"unknown part {name!r} of {self.check}", hint=name_hint(name, parts))
+            raise UsageError(
+                f"unknown part {name!r} of the {self.check} check", hint=name_hint(name, parts)
+            )
         part = parts[name]
         if part.points > 0 or not part.possible:
             return part.points

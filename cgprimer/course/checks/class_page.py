@@ -69,7 +69,7 @@ class StudentRow(NamedTuple):
 def render_class_page(
     results: Sequence[Result], title: str, same: Mapping[str, str] | None = None
 ) -> str:
-    """Render the HTML page with the results of a class.
+    """Render the results of a class as an HTML page.
 
     Args:
         results: one result per submission.

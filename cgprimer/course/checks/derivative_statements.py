@@ -163,7 +163,7 @@ def insert_examples(left: str, right: str) -> tuple[str, str, str]:
 
 
 def _insert_product_signs(text: str) -> str:
-    """Rewrite one side of a statement with derivatives as names and explicit product signs.
+    """Rewrite one side of a statement: derivatives as names, and explicit product signs.
 
     >>> _insert_product_signs("f'g + 2 f g''"), _insert_product_signs("f'(g(x))g'(x)")
     ('fʹ*g + 2*f*gʹʹ', 'fʹ(g(x))*gʹ(x)')

@@ -181,7 +181,7 @@ def _grade_numbers(question: Question, point: Points, answers: Answers) -> tuple
         declared = [float(point.arguments[e][0]) for e in question.list_elements(name)]
         if not np.array_equal(declared, np.ravel(question.graph.values[name])):
             raise UsageError(
-                f"{question.of} is not differentiable at the declared values, at which numbers are"
+                f"{question.of} is not differentiable at the declared values, where numbers are"
                 " compared",
                 hint="declare other values, or answer with formulas",
             )

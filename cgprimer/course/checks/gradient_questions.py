@@ -54,7 +54,7 @@ _MAX_SIMPLIFIED = 5_000  # piecewise functions times operations
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """The question of a gradient check: which gradient of which graph students compute.
+    """The question of a gradient check: a graph, and the gradient that students compute.
 
     Attributes:
         graph: the graph, with its loss if there is one.
@@ -154,7 +154,7 @@ class Question:
 
     @cached_property
     def exponent_tape(self) -> Tape | None:
-        """The tape whose outputs are exponents in textbook formulas, as u in log(1 + exp(u))."""
+        """The tape that outputs the exponents in textbook formulas: u in log(1 + exp(u))."""
         instructions = self.primal.instructions
         operands = {
             o for primitive, used in instructions if primitive in _EXPONENTIALS for o in used

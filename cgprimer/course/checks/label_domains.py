@@ -80,7 +80,7 @@ def find_target_domains(
 def create_example_targets(
     graph: ExpressionGraph, loss: str | None, domain: Mapping[str, Any] | None
 ) -> dict[str, Any] | None:
-    """Return example targets of a loss if the given domains determine the shape of targets.
+    """Return example targets of a loss if the domains determine their shape, otherwise None.
 
     A one-hot target of softmax cross-entropy has an element per class; without this domain the
     target is the index of a class.

@@ -135,7 +135,7 @@ def _predict_for_all_students(question: Question, points: Points) -> tuple[_Cand
 
 
 def _predict_by_reverse_passes(question: Question, points: Points) -> Iterator[_Candidate]:
-    """Yield the derivatives that reverse passes with one wrong rule compute, all on one tape."""
+    """Yield the derivatives that reverse passes compute if one of their rules is wrong."""
     passes = GradientPasses(question)
     outputs: dict[str, int] = {}
     predicted: list[tuple[int, str, dict[str, str]]] = []

@@ -149,7 +149,7 @@ class _Rewriter:
 
     @property
     def previous(self) -> Token:
-        """The token before the next token."""
+        """The token that was consumed last."""
         return self.tokens[self.index - 1]
 
     def accept(self, *texts: str) -> str:
@@ -168,9 +168,9 @@ class _Rewriter:
         )
 
     def raise_ambiguous(self, first: int, last: int, hint: str) -> NoReturn:
-        """Raise a syntax error that calls a range of tokens ambiguous."""
+        """Raise a syntax error for a range of tokens that can be read in two ways."""
         text = self.source.text[self.tokens[first].start : self.tokens[last].end]
-        self.raise_error(f"{text!r} has two usual readings", first, last, hint=hint)
+        self.raise_error(f"{text!r} is ambiguous", first, last, hint=hint)
 
     def is_at_operand(self) -> bool:
         """Return whether the next token begins an operand."""
@@ -374,7 +374,7 @@ class _Rewriter:
         return f"sqrt({argument})"
 
     def rewrite_name(self) -> str:
-        """Rewrite a name, a call, or the product of known names that a name consists of."""
+        """Rewrite a name, a call, or a name such as ``xy`` that is a product of known names."""
         token, at = self.token, self.index
         is_call = self.tokens[at + 1].text == "(" and self.tokens[at + 1].kind == "operator"
         function = find_function_name(token.text) or _find_function_in_other_case(

@@ -77,7 +77,7 @@ def resolve_kept_inputs(graph: ExpressionGraph, keep: Sequence[str] | str = ()) 
 def resolve_input_domains(
     graph: ExpressionGraph, domain: Mapping[str, Any] | None
 ) -> dict[str, Domain]:
-    """Return the domains of a graph's inputs; domains in the argument replace declared ones.
+    """Return the domains of a graph's inputs; the argument overrides declared domains.
 
     Args:
         graph: the graph.
@@ -101,7 +101,7 @@ def resolve_input_domains(
 
 
 def _check_input(graph: ExpressionGraph, name: str, option: str) -> None:
-    """Raise UsageError if a name is not an input, naming the option that requires an input."""
+    """Raise UsageError if a name is not an input; ``option`` is named in the message."""
     if name in graph.inputs:
         return
     kind = "a parameter" if name in graph.parameters else "not an input"
@@ -136,7 +136,7 @@ def check_disjoint(keep: Iterable[str], domain: Iterable[str]) -> None:
 
 
 def is_declared_in_domain(graph: ExpressionGraph, name: str, domains: Mapping[str, Domain]) -> bool:
-    """Return whether a name has a declared value, which must lie in its domain if it has one."""
+    """Return whether a name has a declared value that lies in its domain, if it has one."""
     if name not in graph.values:
         return False
     return name not in domains or domain_contains(

@@ -207,7 +207,7 @@ def _select_candidates(question: Question, candidates: Points, count: int) -> li
 def _find_refutations(
     question: Question, arguments: Mapping[str, Array], gradient: Mapping[str, Array]
 ) -> Iterator[Array]:
-    """Yield for each ignored piecewise function a mask of the points that refute the gradient.
+    """Yield a mask of the points that refute the gradient, for each ignored piecewise function.
 
     Each array has shape (names, points): a point may refute only some of the derivatives.
     """
@@ -258,12 +258,12 @@ def _search_branches(
     chosen: Mapping[str, Array],
     max_points: int,
 ) -> list[dict[str, Array]]:
-    """Search points on branches that no chosen point covers, at increasing distances."""
+    """Search for points on branches that no chosen point covers, at increasing distances."""
     branches, points = question.branches, list[dict[str, Array]]()
     sides = 2 * len(branches.decisions)
 
     def find_sides(arguments: Mapping[str, Array]) -> Array:
-        """Return boolean arrays of which side of each decision each point is on."""
+        """Return boolean arrays that tell on which side of each decision each point is."""
         evaluate = partial(question.evaluate, arguments=arguments, reduce=False)
         return branches.compute_features(evaluate)[0][:sides]
 

@@ -380,7 +380,7 @@ def _end_process(process: subprocess.Popen[bytes], readers: Iterable[_PipeReader
 
 
 def _split_single_pipe(data: bytes) -> dict[str, bytes]:
-    """Split the data from the single pipe on Windows by lines into the data of each pipe."""
+    """Split the lines of the single pipe on Windows into the data of each pipe."""
     parts: dict[str, list[bytes]] = {"control": [], "libraries": [], "answers": []}
     for line in data.splitlines(keepends=True):
         name = "control" if not parts["control"] else "answers"
@@ -389,7 +389,7 @@ def _split_single_pipe(data: bytes) -> dict[str, bytes]:
 
 
 class _PipeReader(threading.Thread):
-    """A thread that reads a pipe to its end, and terminates the process if it is too much."""
+    """A thread that reads a pipe to its end, and terminates the process if it writes too much."""
 
     def __init__(self, process: subprocess.Popen[bytes], pipe: IO[bytes], max_size: int) -> None:
         super().__init__(daemon=True)

@@ -51,7 +51,7 @@ def accept_with_note(label: str, message: str) -> Part:
 
 
 def suspect(mistake: str, message: str) -> Part:
-    """Return a part with the verdict ``suspicious``, as if the answer is correct by chance."""
+    """Return a part with the verdict ``suspicious``: correct only in the tested case."""
     return Part("", 0, 0, "suspicious", mistake, message)
 
 
@@ -66,7 +66,7 @@ def postpone(message: str, *evidence: str) -> Part:
 
 
 def judge_failure(failure: Failure, cases: Sequence[str]) -> Part:
-    """Return the verdict on a part whose call failed with an error.
+    """Return the verdict on a call that failed with an error.
 
     Args:
         failure: the error, with its position in the submission.
