@@ -34,7 +34,7 @@ _ELSEWHERE = {  # names in other libraries and in lectures
 
 
 class _Command(GroupedHelp):
-    """A command that suggests the equivalent of an option of other libraries."""
+    """A command that suggests the cgprimer option for an option name of another library."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments of the command; add suggestions to errors about options."""

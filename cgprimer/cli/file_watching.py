@@ -119,7 +119,7 @@ def _serve_until_interrupted(
             live.refresh()
             if raised and not isinstance(raised[0], _MENDABLE):
                 raise raised[0]
-            note(f"{title} is shown at {address} until Ctrl-C")
+            note(f"serving {title} at {address} until Ctrl-C")
             if live.error:
                 note(f"error: {live.error}")
             if open_browser and not _open_browser(address):
@@ -129,7 +129,7 @@ def _serve_until_interrupted(
                 if live.refresh():
                     note(f"error: {live.error}" if live.error else f"{title} was updated")
         except KeyboardInterrupt:
-            note(f"\n{title} is no longer watched")
+            note(f"\nstopped watching {title}")
 
 
 def _open_browser(address: str) -> bool:

@@ -91,7 +91,7 @@ def load_model_data(
     loss: str | list[str],
     allowed: str = "",
 ) -> tuple[ExpressionGraph, Dataset | Blocks, Dataset | Blocks | float | None]:
-    """Return a graph that names the data columns, the data, and validation data or fraction.
+    """Load or generate the data of several models; also return a graph that names the columns.
 
     Without a FILE the last column of the data is the target and all others are inputs.
 

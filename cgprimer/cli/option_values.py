@@ -130,7 +130,7 @@ def build_range(low: float, high: float, count: int) -> list[float]:
 
 
 def followed_files() -> set[str]:
-    """Return the set of files that the options of this command read, for ``--watch``."""
+    """Return the mutable set of files that ``--watch`` monitors for changes."""
     files: set[str] = click.get_current_context().meta.setdefault(_READ_FILES, set())
     return files
 
@@ -144,7 +144,7 @@ def load_run_or_fit(path: str) -> TrainingRun:
 
 
 def _load_parameters(path: str) -> dict[str, Any]:
-    """Load the learned parameters of a run or a fit; note if they are of normalized columns."""
+    """Load learned parameters from the file of a run; print a note if its data were normalized."""
     followed_files().add(path)
     run = load_run_or_fit(path)
     if names := ", ".join(key.partition("/")[2] for key in run.scales):

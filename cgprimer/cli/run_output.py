@@ -86,7 +86,7 @@ class RunWriter:
             self.error = error
 
     def finish(self, run: TrainingRun, force: bool) -> None:
-        """Save the run at its end; an interrupted run is always saved."""
+        """Save the run at its end; without an output path, save only an interrupted run."""
         self.error = None
         run.settings |= {**self.origin, "samples": run.settings["samples"]}
         if run.interrupted and not self.has_target:

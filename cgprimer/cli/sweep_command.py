@@ -170,7 +170,7 @@ def _note_longer_epochs(result: Sweep) -> None:
 
 
 def _count_samples_to_generate(sizes: tuple[int, ...], validation: str | float | None) -> int:
-    """Return the number of samples from which the largest training set can be taken."""
+    """Return the number of samples to generate for the largest training set and validation."""
     if len(set(sizes)) < 2:
         return sizes[0] if sizes else _DEFAULT_SAMPLES
     if isinstance(validation, str):

@@ -184,7 +184,7 @@ def _print_results(
 
 
 def _print_notes(run: TrainingRun, graph: ExpressionGraph, writer: RunWriter) -> None:
-    """Print written files and warnings; exit if the run was interrupted or not saved."""
+    """Print written files and warnings; exit with an error if the run is incomplete or unsaved."""
     for path in writer.written:
         note(f"wrote {path}")
     if not graph.inputs:
@@ -200,7 +200,7 @@ def _print_notes(run: TrainingRun, graph: ExpressionGraph, writer: RunWriter) ->
 
 
 def _resume_in_directory(outputs: TrainingOutputs, start: dict[str, float]) -> TrainingOutputs:
-    """Return the output options of a resumed run, by default with its own folder.
+    """Return the output options of a resumed run, which continues to write to its folder.
 
     Raises:
         click.UsageError: initial values are given.

@@ -285,10 +285,10 @@ def test_a_command_follows_its_file(
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
     said = done.stderr.splitlines()
-    assert said[0].startswith(f"{path} is shown at http://127.0.0.1:")
+    assert said[0].startswith(f"serving {path} at http://127.0.0.1:")
     assert f"error: {path}:1:8: " in said[1]
     assert said[2:4] == ["  xw = k*", "         ^"]
-    assert said[-3:] == [f"{path} was updated", "", f"{path} is no longer watched"]
+    assert said[-3:] == [f"{path} was updated", "", f"stopped watching {path}"]
     assert pages[0] == pages[1] != pages[2]
     assert all(page.startswith("<!doctype html>") for page in pages)
     assert [p.name for p in path.parent.iterdir()] == ["graph.cg"]
@@ -401,11 +401,11 @@ def test_ctrl_c_ends_it_at_once(path: Path) -> None:
     running = subprocess.Popen(program, stderr=subprocess.PIPE, text=True, env=given)
     assert running.stderr is not None
     try:
-        assert "is shown at http://127.0.0.1:" in running.stderr.readline()
+        assert "at http://127.0.0.1:" in running.stderr.readline()
         assert "no browser found" in running.stderr.readline()
         running.send_signal(signal.SIGINT)
         assert running.wait(5) == 0
-        assert running.stderr.read().split("\n") == ["", f"{path} is no longer watched", ""]
+        assert running.stderr.read().split("\n") == ["", f"stopped watching {path}", ""]
     finally:
         running.kill()
         running.wait()

@@ -355,7 +355,7 @@ def _check_submissions(
 def _find_single_submission(
     check: Check, paths: Sequence[Path], options: CheckOptions
 ) -> dict[str, Path]:
-    """Find the only submission; write an error to the result file, which Gradescope shows.
+    """Return the only submission, for Gradescope; write errors to the result file instead.
 
     Returns:
         The path of the submission keyed by its name; empty if there is no submission, as the
@@ -368,7 +368,7 @@ def _find_single_submission(
     check_outputs(options.force, target)
 
     def write_failure(text: str) -> None:
-        """Write a result file that consists of an error message."""
+        """Write a failed result with an error message to the result file."""
         failure = Failure("missing", text)
         result = create_failed_result(check.name, "", check.parts, failure)
         _write_gradescope(target, [result])
