@@ -25,9 +25,9 @@ _RATE, _UPDATES, _DECAY = 0.1, 5, 0.9
 #: Update rule and message of each mistake.
 _WRONG_RULES = {
     "sign": ("p = p + rate*g", WRONG_DIRECTION),
-    "rate ignored": ("p = p - g", "the update does not use the learning rate"),
+    "rate ignored": ("p = p - g", "the update is not multiplied by the learning rate"),
     "rate applied twice": (
-        "p = p - rate*rate*g", "the update multiplies by the learning rate twice",
+        "p = p - rate*rate*g", "the update is multiplied by the learning rate twice",
     ),
     "gradients add up": ("s = s + g; p = p - rate*s", "the update contains earlier gradients"),
     "gradient instead of a step": (
