@@ -169,9 +169,10 @@ def _check_hyperparameters(schedule: str, hyper: Mapping[str, Any]) -> dict[str,
     if missing:
         hint = f"pass --hyper {missing[0]}=...; only {', '.join(_PREDEFINED)} are predefined"
         raise UsageError(f"missing value for {missing[0]!r} in schedule {schedule!r}", hint=hint)
-    if not values.get("every", 1.0):
+    every = values.get("every", 1.0)
+    if every is not None and every <= 0:
         raise UsageError(
-            "`every` must be positive, got 0: it is the number of epochs between two drops"
+            f"`every` must be positive, got {every:g}: it is the number of epochs between two drops"
         )
     return {name: float(value) for name, value in values.items() if value is not None}
 

@@ -246,6 +246,7 @@ def test_schedules(schedule: str, settings: dict[str, Any], expected: list[float
         ({"schedule": "sin(rate, 2)"}, "sin"),
         ({"schedule": "exponential", "hyper": {"gama": 0.9}}, "'gama' ... 'gamma'"),
         ({"schedule": "steps", "hyper": {"every": 0}}, "every"),
+        ({"schedule": "steps", "hyper": {"every": -3}}, "every ... -3"),
         ({"warm_up": -1}, "warm_up ... 0"),
         ({"l2": -1}, "l2 ... 0"),
         ({"l2": {"kk": 1}}, "'kk'"),

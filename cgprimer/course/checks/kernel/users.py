@@ -35,10 +35,12 @@ def choose_user(uid: int, folder: str) -> tuple[int | None, int]:
     try:
         os.chown(folder, uid, uid)
         os.seteuid(uid)
-        is_readable = all(
-            os.access(path, os.R_OK | os.X_OK, effective_ids=True) for path in required
-        )
-        os.seteuid(0)
+        try:
+            is_readable = all(
+                os.access(path, os.R_OK | os.X_OK, effective_ids=True) for path in required
+            )
+        finally:
+            os.seteuid(0)
         if is_readable:
             return uid, 0
         if _read_effective_capabilities() & _CAP_DAC_READ_SEARCH:

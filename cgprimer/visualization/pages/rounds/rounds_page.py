@@ -69,8 +69,11 @@ def rounds_page(
     '<!doctype html>'
     """
     run_names = name_runs(runs)
-    if len(run_names) > 1 or show not in ("auto", "timeline"):
-        raise UsageError("a page of rounds shows the timeline of exactly one run")
+    if len(run_names) > 1:
+        raise UsageError(f"a page of rounds shows exactly one run, got {len(run_names)}")
+    if show not in ("auto", "timeline"):
+        hint = "write a picture instead (-o FILE.svg), or choose `show='timeline'`"
+        raise UsageError(f"a page of rounds shows a timeline, not {show}", hint=hint)
     (run,) = run_names.values()
     record = record_of(run)
     end = until or record.timeline_end()
