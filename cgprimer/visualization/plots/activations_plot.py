@@ -108,13 +108,13 @@ class Activations:
         before, after = (format_number(value, 2) for value in last)
         losses = (format_number(value, 2) for value in self.losses)
         text = (
-            f"std in layer {len(self.start)}: initially {before}, after training {after}\n"
-            f"loss: initially {next(losses)}, after training {next(losses)}"
+            f"std in layer {len(self.start)}: {before}, after training {after}\n"
+            f"loss: {next(losses)}, after training {next(losses)}"
         )
         zeros = [float((part[-1] == 0).mean()) for part in (self.start, self.trained)]
         if max(zeros) > 0:
             percentages = " %, after training ".join(f"{100 * zero:.0f}" for zero in zeros)
-            text += f"\nzeros in layer {len(self.start)}: initially {percentages} %"
+            text += f"\nzeros in layer {len(self.start)}: {percentages} %"
         return text
 
 

@@ -353,7 +353,7 @@ def _draw_paths(
     """Draw the path of the parameter in each run, with time from top to bottom."""
     slide.style_axes(axes, look, x=descents.name, y="step" if first else "")
     steps = np.arange(len(descents.full))
-    labels = {False: "SGD run that stays", True: "SGD run that leaves"}
+    labels = {False: "SGD run stays", True: "SGD run leaves"}
     for path, left in zip(panel.paths, panel.left, strict=True):
         dashes = (0, (5, 1.5)) if left else "-"
         axes.plot(path, steps, color=look.curves[int(left)], linewidth=1.1, alpha=0.75,
@@ -373,7 +373,7 @@ def _draw_paths(
         markerfacecolor="none",
         markevery=[-1],
     )
-    _mark_valley(axes, descents, look, label="boundary of the valley")
+    _mark_valley(axes, descents, look, label="valley boundary")
     axes.set_xlim(descents.values[0], descents.values[-1])
     axes.set_ylim(0, len(steps) - 1)
     slide.use_linear_axis(axes, "x", max_ticks=6)
