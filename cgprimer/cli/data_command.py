@@ -36,7 +36,7 @@ _OF_GRAPHS = ("low", "high", "truth")
     "--batch-size",
     metavar="N",
     type=click.IntRange(min=1),
-    help="Number of samples that lecture-neurons normalizes together (default: all).",
+    help="Batch size of the normalization in lecture-neurons (default: all).",
 )
 @option(
     "-o",

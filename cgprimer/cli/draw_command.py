@@ -150,7 +150,7 @@ def command(
 
 
 def _suggest_readable_picture(graph: ExpressionGraph, settings: dict[str, Any]) -> str:
-    """Return a suggestion of options that make the smallest text of a picture readable."""
+    """Suggest options that make the smallest text of a picture readable."""
     from cgprimer.visualization.diagrams.slide_layout import slide_layout
 
     overlays = [name for name in _OVERLAYS if settings[name]]

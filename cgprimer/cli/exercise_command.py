@@ -38,7 +38,7 @@ from cgprimer.expressions import ExpressionGraph
         ]
     ),
     multiple=True,
-    help="Kind of problems; repeatable (default: all that suit the graph).",
+    help="Kind of problem; repeatable (default: all kinds that suit the graph).",
 )
 @seed_option
 @option(
@@ -69,7 +69,7 @@ from cgprimer.expressions import ExpressionGraph
     "--points",
     metavar="N",
     type=click.IntRange(min=1, max=1000),
-    help="Number of points per problem (default: 10 with --students, otherwise one per blank).",
+    help="Points awarded per problem (default: 10 with --students, otherwise one per blank).",
 )
 @option(
     "--format",

@@ -58,7 +58,7 @@ def read_positive_integers(
 def read_assignments(context: object, option: object, texts: Sequence[str]) -> dict[str, Any]:
     """Parse ``NAME=VALUE,...`` into a dictionary; the file of a run supplies its parameters."""
     learned: dict[str, Any] = {}
-    assignments = _split_assignments(texts, "VALUE, or the file of a run", learned)
+    assignments = _split_assignments(texts, "VALUE, or a saved run", learned)
     values = {name: _parse_value(name, value) for name, value in assignments}
     return learned | values
 

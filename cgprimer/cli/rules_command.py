@@ -24,7 +24,7 @@ _MAX_LINES = 200
     "-e",
     "--expression",
     metavar="FORMULA",
-    help="Formula, if it begins with a minus sign or looks like a file name.",
+    help="Formula that begins with a minus sign or looks like a file name.",
 )
 @option(
     "--wrt",

@@ -49,7 +49,7 @@ at_option = option(
     multiple=True,
     metavar="NAME=VALUE,...",
     callback=read_assignments,
-    help="Values of inputs and parameters, ranges LOW:HIGH:COUNT, or the file of a run"
+    help="Values of inputs and parameters, ranges LOW:HIGH:COUNT, or a saved run"
     " (default: declared values).",
 )
 expression_option = option(
@@ -217,7 +217,7 @@ def method_options(default: str | None = None) -> Callable[[F], F]:
             group=DIFFERENTIATION,
             metavar="N",
             type=click.IntRange(min=1),
-            help="Maximum operations in a symbolic derivative (default: 5000).",
+            help="Maximum number of operations in a symbolic derivative (default: 5000).",
         ),
         option(
             "--path-limit",

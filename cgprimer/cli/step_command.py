@@ -41,7 +41,7 @@ _MAX_TITLE = 60  # characters
     "--method",
     type=click.Choice(["forward", "reverse", "path-sum", "finite-difference"]),
     default="reverse",
-    help="Differentiation method of the slides and of the tab that opens first.",
+    help="Differentiation method of the slides and of the tab that is open at first.",
 )
 @option(
     "--scheme",

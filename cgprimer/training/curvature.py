@@ -74,7 +74,7 @@ def append_stable_rate(
     plan: UpdatePlan,
     run: TrainingRun,
 ) -> str:
-    """Append the stable learning rate to a sentence about a diverged run, if it was exceeded.
+    """Append the stable learning rate to a sentence about a diverged run that exceeded it.
 
     The curvature is computed at the start and, if they are known, at the ground-truth parameters;
     it is that of the minimized function, with its reduction, l2, scales and frozen parameters.

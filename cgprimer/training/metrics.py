@@ -93,7 +93,7 @@ def find_classes(outputs: Columns, targets: Columns) -> tuple[tuple[Any, ...], A
     if len(values) > _MAX_CLASSES or (values % 1).any():
         name = next(iter(targets))
         message = f"the target {name!r} must have at most {_MAX_CLASSES} different integers"
-        raise DataError(message, hint="use the metric r2 for other values")
+        raise DataError(message, hint="for other targets, use the metric r2")
     return tuple(values.tolist()), find_class_indices(predictions, values)
 
 

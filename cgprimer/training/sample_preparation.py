@@ -108,7 +108,7 @@ def _check_samples(data: Data, purpose: str) -> None:
     if isinstance(data, Dataset):
         data.check_finite("" if purpose == "training" else "validation ")
         if not len(data):
-            raise DataError(f"the {purpose} data have no samples")
+            raise DataError(f"the {purpose} data contain no samples")
 
 
 def _check_target_scales(scales: Mapping[str, Array], outputs: tuple[str, ...]) -> None:

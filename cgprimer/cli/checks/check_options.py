@@ -346,7 +346,7 @@ def _check_submissions(
     for path in written:
         note(f"wrote {path}")
     if batch.missing:
-        note(f"{pluralize(len(shown), 'submission')} of {len(files)} checked")
+        note(f"checked {len(shown)} of {pluralize(len(files), 'submission')}")
         if options.journal:
             note("repeat the command to continue")
         raise KeyboardInterrupt

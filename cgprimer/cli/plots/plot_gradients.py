@@ -21,7 +21,7 @@ from cgprimer.expressions import ExpressionGraph
     metavar="NAME=VALUE,...",
     multiple=True,
     callback=read_assignments,
-    help="Values of inputs and parameters, or the file of a run (default: declared values).",
+    help="Values of inputs and parameters, or a saved run (default: declared values).",
 )
 @option("--of", metavar="NAME", help="Variable to differentiate (default: the only output).")
 @option(

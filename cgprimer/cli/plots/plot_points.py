@@ -21,7 +21,7 @@ from cgprimer.expressions import ExpressionGraph
     metavar="NAME=VALUE,...",
     multiple=True,
     callback=read_assignments,
-    help="Values of inputs and parameters; at least one is a range LOW:HIGH:COUNT.",
+    help="Values of inputs and parameters; at least one must be a range LOW:HIGH:COUNT.",
 )
 @option("--of", metavar="NAME", help="Variable to differentiate (default: the only output).")
 @option(

@@ -158,7 +158,7 @@ class Branches:
     # --- points ------------------------------------------------------------------------------
 
     def compute_features(self, evaluate: Evaluate) -> tuple[Array, Array]:
-        """Return which branches each candidate point covers: boolean arrays (features, candidates).
+        """Return a boolean array (features, candidates): whether a candidate point covers a branch.
 
         Args:
             evaluate: computes the outputs of a tape at the candidates.

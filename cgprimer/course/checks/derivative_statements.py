@@ -183,7 +183,7 @@ def _replace_functions(tree: Expression, formulas: dict[str, Expression]) -> Exp
     """Replace the abstract functions in a tree by their formulas."""
 
     def replace_leaf(leaf: Expression) -> Expression:
-        """Return the formula of an abstract function without an argument."""
+        """Replace an abstract function, such as f, by the function applied to x: f(x)."""
         return formulas.get(leaf.name, leaf) if isinstance(leaf, Name) else leaf
 
     def replace_call(name: str | Operator, arguments: list[Expression]) -> Expression:

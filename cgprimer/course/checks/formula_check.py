@@ -92,7 +92,7 @@ def check_formula(
     """
     if isinstance(formula, str):
         if answer is not None:
-            raise UsageError("answer must be None for a statement such as d(coth(x)) = -csch(x)^2")
+            raise UsageError("`answer` must be None for a rule such as d(coth(x)) = -csch(x)^2")
         return _check_statement(formula, at or {}, points, seed, keep=keep, domain=domain)
     if answer is None:
         raise UsageError("answer must contain a formula or a number for each component, got None")
@@ -127,7 +127,7 @@ def _check_point(graph: ExpressionGraph, at: Mapping[str, float]) -> dict[str, A
 
 
 def _grade_answers(question: Question, answers: Answers, count: int, seed: int) -> tuple[Part, ...]:
-    """Grade formulas at all evaluation points, and numbers at the declared values."""
+    """Grade formulas at all evaluation points, and numeric answers at the declared values."""
     points = _choose_points_on_both_sides(question, count, seed)
     has_declared_point = len(question.declared_names) == len(question.arguments)
     values = {e: evaluate_formula(question, answers[e].tree, points) for e in answers}

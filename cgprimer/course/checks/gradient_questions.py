@@ -154,7 +154,7 @@ class Question:
 
     @cached_property
     def exponent_tape(self) -> Tape | None:
-        """The tape that outputs the exponents in textbook formulas: u in log(1 + exp(u))."""
+        """The tape of the arguments of exp in textbook formulas: u in log(1 + exp(u))."""
         instructions = self.primal.instructions
         operands = {
             o for primitive, used in instructions if primitive in _EXPONENTIALS for o in used
@@ -195,7 +195,7 @@ class Question:
     def evaluate_gradient(
         self, arguments: Mapping[str, Array]
     ) -> tuple[Array, dict[str, Array], dict[str, Array]]:
-        """Return the value, the gradient and the bounds of their rounding errors at points.
+        """Return the value and the gradient at points, with bounds on their rounding errors.
 
         The rounding error of the value has the key ``VALUE``.
         """

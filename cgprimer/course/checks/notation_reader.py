@@ -475,7 +475,7 @@ def _find_function_in_other_case(name: str, *, is_call: bool) -> str:
 
 
 def _divide_token(token: Token, pieces: list[str]) -> list[Token]:
-    """Split the token of a name into a token for each of the given pieces."""
+    """Split a name token into one token per given piece."""
     start, tokens = token.start, []
     for piece in pieces:
         spaced = token.spaced if start == token.start else False

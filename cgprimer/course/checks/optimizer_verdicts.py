@@ -297,7 +297,7 @@ def _describe_first_difference(
 
 
 def _is_disputed(match: _Match) -> bool:
-    """Return whether all changes of a variant are conventions or disputed forms."""
+    """Return whether a variant differs only in conventions on which textbooks disagree."""
     return not match.ignored and all(
         one.is_disputed or one.is_convention for one in match.variant.changes
     )

@@ -158,7 +158,7 @@ class ComputationalGraphPrimer(NetworkSteps):
 
     @property
     def leads_to(self) -> dict[str, list[str]]:
-        """The variables whose expressions use a variable, keyed by the variable that is used."""
+        """The variables that use each variable in their expressions, keyed by the used variable."""
         return self.graph.leads_to
 
     @property

@@ -109,7 +109,7 @@ def select_columns(
 
 
 def _choose_default_roles(source: Source, names: list[str]) -> dict[str, tuple[str, ...]]:
-    """Choose inputs and targets as the source declares, or the last column as the target."""
+    """Return the inputs and targets that a source declares, or the last column as the target."""
     arrays = list(dict.fromkeys(get_array_name(name) for name in names))
     if not source.has_roles:
         return {"inputs": tuple(arrays[:-1]), "targets": tuple(arrays[-1:])}

@@ -61,7 +61,7 @@ class Source:
 
 
 def convert_column(description: str, values: Any) -> Array:
-    """Convert values to a contiguous float64 array; the first axis is the samples.
+    """Convert values to a contiguous float64 array whose first axis indexes the samples.
 
     Raises:
         DataError: the values are not an array of real numbers with at least one axis.

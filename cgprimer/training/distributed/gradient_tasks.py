@@ -87,7 +87,7 @@ class Gradients:
         return self.objective.sums(self.read_columns(task), values, task.samples)
 
     def read_columns(self, task: Task) -> Mapping[str, Array]:
-        """Read the columns of the samples of a task, including dropout masks.
+        """Read the data columns, including dropout masks, for the samples of a task.
 
         The order makes no difference if the task has all samples; then no column is copied.
         """

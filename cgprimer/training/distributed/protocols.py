@@ -89,7 +89,7 @@ class Team(Interface):
         """Stop all workers that are still computing, because their gradients are not needed."""
 
     def record(self) -> dict[str, Any]:
-        """Return the trace of the workers' activities as a dict for the file of a run."""
+        """Return the trace of the workers' activities as a dict for a saved run."""
 
 
 UpdateGradients = Iterator[list[Arrival]]  # the gradients of each update

@@ -40,7 +40,7 @@ def plan_team(options: WorkerOptions, settings: Settings, block_lengths: Sequenc
     rule = configure_optimizer(settings)
     if rule.kind != "rule":
         raise UsageError(
-            f"the optimizer {rule.name!r} does not support several workers",
+            f"the optimizer {rule.name!r} does not support multiple workers",
             hint="choose an optimizer that uses gradients, such as sgd, momentum or adam",
         )
     if workers > samples:

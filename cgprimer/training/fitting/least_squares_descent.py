@@ -98,7 +98,7 @@ class Descent:
 
 
 def is_improvement(current: Linearization, candidate: Linearization) -> bool:
-    """Return whether a trial decreases the sum of squares, or at equal sums the gradient."""
+    """Return whether a candidate decreases the sum of squares, or else the gradient."""
     before, after = current.sum_of_squares, candidate.sum_of_squares
     if not candidate.is_finite or after > before * (1 + _EQUAL_SUMS):
         return False

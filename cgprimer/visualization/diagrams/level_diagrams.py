@@ -160,7 +160,7 @@ def _find_edge_parameters(graph: ExpressionGraph) -> dict[tuple[str, str], list[
         return factors, dict.fromkeys(name - factors, empty)
 
     def combine_factors(name: str, arguments: list[_Factors]) -> _Factors:
-        """Combine the factors of the operands of an operation into the factors of its result."""
+        """Return the factors whose product is the result of an operation."""
         is_product = name in ("mul", "div", "pow")
         merged: dict[str, frozenset[str]] = {}
         for position, (_, variables) in enumerate(arguments):

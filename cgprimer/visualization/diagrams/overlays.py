@@ -186,7 +186,7 @@ class _ScalarFormatter:
 
 
 class _ArrayFormatter:
-    """Formatter of the derivatives of a graph with arrays."""
+    """Formatter for the derivatives of a graph that contains arrays."""
 
     def __init__(self, graph: ExpressionGraph, options: DiagramOptions, diagram: Diagram) -> None:
         self._graph, self._path = graph, options.path_vertices

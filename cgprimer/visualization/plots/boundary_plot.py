@@ -113,7 +113,7 @@ def boundary(
     a page with loss, boundary and parameters to be played.
 
     Args:
-        run: a run, or the file of a run.
+        run: a run, or a saved run.
         data: samples: a Dataset, a data frame or a .csv, .npz or .parquet file.
         columns: names of columns in files: y=label.
         title: title above the plot. Default: step, loss and accuracy.

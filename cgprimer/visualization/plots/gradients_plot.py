@@ -64,7 +64,7 @@ def gradients(
 
     Args:
         graph: the graph.
-        at: scalars for inputs and parameters, or the file of a run for its learned values; other
+        at: scalars for inputs and parameters, or a saved run for its learned values; other
             names keep their declared values.
         of: variable to differentiate. Default: the only output.
         loss: loss to differentiate instead; `at` then has its targets as well.

@@ -162,7 +162,7 @@ def _choose_window(smooth: int | None, longest: int) -> int:
 def _build_curve(
     name: str, run: TrainingRun, names: list[str], by: str, validation: bool
 ) -> _Curve:
-    """Collect the loss curves of a training run; `names` lists all runs in order."""
+    """Collect the losses of a training run; `names` lists all runs in the order of the plot."""
     validation_losses = validation_curve(run, by) if validation else ([], [])
     return _Curve(name, run, names.index(name), over_time(run, by), validation_losses)
 
@@ -338,7 +338,7 @@ def _choose_limits(
 
 
 def _choose_log_axes(log: str, losses: Sequence[float]) -> str:
-    """Return the letters of the logarithmic axes: a string of x and y."""
+    """Return which axes are logarithmic: '', 'x', 'y' or 'xy'."""
     is_possible = max(losses) > 0 and min(losses) >= 0
     if log in ("y", "both") and not is_possible:
         reason = "a loss is negative" if min(losses) < 0 else "no loss is above 0"

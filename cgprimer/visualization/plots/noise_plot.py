@@ -317,7 +317,7 @@ def _compute_path(
 
 
 def _find_valley(values: Array, losses: Array, end: float) -> tuple[float, float]:
-    """Return the nearest local maxima of the loss on both sides of a point; infinite if none."""
+    """Return the nearest local maxima of the loss on either side of a point, or infinity."""
     inner = losses[1:-1]
     maxima = values[1:-1][(inner >= losses[:-2]) & (inner > losses[2:])]
     below, above = maxima[maxima <= end], maxima[maxima > end]

@@ -16,7 +16,7 @@ UNNAMED = "training"  #: name of a single run without a name
 _ENOUGH_EPOCHS = 5
 
 Run: TypeAlias = TrainingRun | str | Path
-"""A run, or the file of a run."""
+"""A run, or a saved run."""
 
 
 def name_runs(runs: Sequence[Run | Mapping[str, Run]]) -> dict[str, TrainingRun]:

@@ -176,7 +176,7 @@ class _Quotients:
         return (after - before) / ((2 if scheme == "central" else 1) * step) - self.correct
 
     def fit_step(self, scheme: str, scale: Array) -> float:
-        """Fit the step whose truncation errors are closest to the student's errors."""
+        """Find the step size whose truncation errors are closest to the student's errors."""
         step, order = 1e-3, _ORDERS[scheme]
         for _ in range(_ITERATIONS):
             predicted = self.compute_truncation_errors(scheme, step * scale)

@@ -86,7 +86,7 @@ class GradientPasses(DifferentiatedTape):
         return values
 
     def emit_formula(self, formula: str, operands: tuple[int, ...], out: int = 0) -> int:
-        """Emit a formula in ``a``, ``b``, ``c`` and ``out``, and return the index of its value.
+        """Emit a formula in ``a``, ``b``, ``c`` and ``out``, return the index of its result.
 
         Args:
             formula: the formula in the package's language.

@@ -31,7 +31,7 @@ def is_function(primitive: object) -> bool:
 
 
 def omit_loss_derivative(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Predict gradients for the mistake of omitting the derivative of the loss, or its error."""
+    """Predict the gradients, or the error, that result from omitting the derivative of the loss."""
     outputs = passes.question.output.split(",")
     variables = passes.list_variables()
     outputs_of_graph = [v for v in variables if parse_element(passes.tape.labels[v])[0] in outputs]

@@ -169,7 +169,7 @@ def _list_early_updates(question: Question, points: Points) -> tuple[_EarlyUpdat
 
 
 def _fit_rate(attempt: Attempt, update: _EarlyUpdate) -> float | None:
-    """Fit the learning rate that best explains the student's derivatives."""
+    """Find the learning rate with which updated parameters best explain the student's answers."""
     names, points = sorted(attempt.wrong), attempt.points
 
     def compute_errors(rate: float) -> Array:
@@ -287,7 +287,7 @@ def _predict_backward_pass(question: Question, points: Points) -> Callable[[floa
     tape = passes.builder.finish(passes.gradient(rules), prune=True)
 
     def predict(value: float) -> Gradient:
-        """Return the gradient for a learning rate."""
+        """Return the gradient that this mistake yields if the learning rate is `value`."""
         arguments = {**points.arguments, _RATE: np.full(len(points), value)}
         result = question.evaluate(tape, arguments)
         return {name: result[name] for name in question.sources}

@@ -134,7 +134,7 @@ class _Grade(NamedTuple):
 
 
 class _Grading:
-    """A grader of one problem that continues with the student's answers, even wrong ones.
+    """A grader of one problem; wrong answers are carried forward into later steps.
 
     Attributes:
         worksheet: the worksheet of the problem.

@@ -219,7 +219,7 @@ class Blank:
     operation: str = ""
 
     def format_value(self, digits: int) -> str:
-        """Format the correct value with the given number of significant digits, or exactly if 0."""
+        """Format the correct value with `digits` significant digits; exactly if `digits` is 0."""
         if self.form == "array":
             return format_array(self.value, width=999)
         return format_number(self.value, digits or 10) if self.form == "number" else str(self.value)

@@ -199,7 +199,7 @@ def _find_mistake(blanks: Sequence[Blank], values: Values, digits: int) -> tuple
         correct = evaluate_formula(blank.tree, values)
         if not is_same_number(correct, values[blank.name], digits):
             return blank, correct
-    raise ValueError("the table must contain a mistake")
+    raise ValueError("the table has no mistake to find")
 
 
 def is_same_number(one: float, other: float, digits: int) -> bool:

@@ -63,7 +63,7 @@ class Task:
     further_calls: tuple[DriverCall, ...] = ()
 
     def assess(self, answers: Sequence[Any]) -> Finding:
-        """Return the verdict on the answers to the driver calls, with the task's name and points.
+        """Grade the answers to the driver's calls; return a part with the task's name and points.
 
         The submission determines the answers: an answer with an unexpected form is wrong, not an
         error.

@@ -84,7 +84,7 @@ class Slide:
 
     @property
     def n_parts(self) -> int:
-        """The number of parts below the heading, which are separated by gaps."""
+        """The number of parts below the heading; gaps separate the parts."""
         return (
             (self.graph is not None) + len(self.tables) + bool(self.descriptions) + bool(self.notes)
         )

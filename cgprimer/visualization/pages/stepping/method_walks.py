@@ -385,7 +385,7 @@ class _DifferenceSteps:
         )
 
     def evaluate_point(self) -> None:
-        """Add the steps that evaluate the graph at the point, without shifts."""
+        """Add the steps that evaluate the graph at the point before an input is shifted."""
         self.zero_shifts = {
             self.tape.index(leaf): self.builder.constant(0.0)
             for name, leaf in self.shift_leaves.items()

@@ -71,7 +71,7 @@ class RowContributions:
         return tuple(sorted(edges))
 
     def annotate_step(self, step: Step, scene: Scene) -> Step:
-        """Add a note on the contribution that a step computes; also reveal an incomplete sum."""
+        """Add a note on the contribution that a step computes; show an incomplete sum as well."""
         contributions = self.by_row.get(step.row, ())
         if step.column != "derivative" or not contributions:
             return step
