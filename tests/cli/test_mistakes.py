@@ -99,7 +99,7 @@ WRONG = {
     "no rule for batches": (["train", LECTURE, "--optimizer", "gauss-newton"], "cgprimer fit"),
     "start out of bounds": (
         ["train", LECTURE, "--freeze", "cd", "--bounds", "cd=0:1"],
-        "start value 3 of cd is outside",
+        "start value 3 of cd",
     ),
     "resume missing": (["train", LECTURE, "--resume", "nosuch.json"], "cannot read nosuch.json"),
 }
