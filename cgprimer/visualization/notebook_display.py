@@ -128,14 +128,14 @@ def _render_output(
 def _build_table(
     header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int | Sequence[int]
 ) -> OutputTable:
-    """Build an HTML table; ``left`` lists the left-aligned columns or is their number."""
+    """Build an HTML table; ``left`` lists the left-aligned columns, or is their number."""
     columns = range(left) if isinstance(left, int) else left
     content = Markup(html_table(header, rows[:_MOST_LINES], left=columns))
     return OutputTable(content, _format_omission_note(len(rows), "rows"))
 
 
 def _format_omission_note(count: int, noun: str) -> str:
-    """Return a note on the number of omitted lines or rows; empty if none are omitted."""
+    """Return a note on the number of omitted lines or rows; return '' if none are omitted."""
     n_omitted = count - _MOST_LINES
     return f"… {n_omitted:,} more {noun}; print(...) shows all" if n_omitted > 0 else ""
 
@@ -148,7 +148,7 @@ def _display_graph(graph: ExpressionGraph) -> Bundle:
 
 
 def _shorten_listing(text: str) -> str:
-    """Shorten a listing to the lines and characters that a notebook shows."""
+    """Shorten a listing to the maximum number of lines and characters shown in a notebook."""
     lines = text.split("\n")
     shortened = [
         line if len(line) <= _MOST_CHARACTERS else line[:_MOST_CHARACTERS] + " …"
@@ -165,7 +165,7 @@ def _display_program(program: object) -> Bundle:
 
 
 def _display_trace(trace: Trace) -> Bundle:
-    """Display the table of a trace, and the table of its backward pass if there is one."""
+    """Display the table of a trace, followed by the table of its backward pass if it has one."""
     from cgprimer.support.number_format import format_array
 
     rows = [
@@ -282,7 +282,7 @@ def _display_memory(result: Memory) -> Bundle:
 
 
 def _display_page(page: Page) -> Bundle:
-    """Display a page in a frame, isolated from the styles and keys of the notebook."""
+    """Display a page in a frame, isolated from the notebook's styles and keyboard shortcuts."""
     template = "visualization/notebook_page.html"
     frame = render_template(template, page=str(page), height=_FRAME_HEIGHT)
     return {"text/html": frame.rstrip("\n")}

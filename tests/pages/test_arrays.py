@@ -122,7 +122,7 @@ def test_in_a_browser(browser: Any, tmp_path: Path) -> None:
     assert "create the page with --scalars" in body
     assert not browser.execute_script("return document.querySelectorAll('.odd').length")
     browser.execute_script("document.querySelectorAll('#tabs button')[0].click()")
-    assert "steps through scalars only" in browser.execute_script(
+    assert "can show the steps of scalars only" in browser.execute_script(
         "return document.body.textContent"
     )
     assert not browser.get_log("browser")

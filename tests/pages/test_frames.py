@@ -248,7 +248,7 @@ def test_a_refusal_is_made_of_sentences(monkeypatch: pytest.MonkeyPatch) -> None
     paths, steps = shown.walk("path-sum").refusal, shown.walk("forward").refusal
     assert paths == (
         "The graph has 4 paths, but a page can show at most 3. "
-        "Choose fewer names: --wrt NAME (in Python wrt=...)."
+        "Select fewer names with --wrt NAME (in Python, wrt=...)."
     )
     for text in (paths, steps):
         assert "hint" not in text

@@ -119,7 +119,7 @@ def test_too_many_slides_are_refused_before_the_work(
         assert count > 300
         message, hint = str(done.exception).splitlines()
         assert f"takes {count:,} steps, but slides and animations can have at most 300" in message
-        assert "the page, which has all steps: -o NAME.html" in hint
+        assert "write a page, which can show all steps: -o NAME.html" in hint
         assert ("--wrt NAME" in hint) == bool(more)
         assert ("--method reverse" in hint) == (method != "reverse")
     assert list(tmp_path.iterdir()) == []

@@ -24,7 +24,7 @@ _NOTE = "bar_v is the adjoint of v: the derivative of {} with respect to v"
 def build_backward_diagram(
     graph: ExpressionGraph, *, at: Mapping[str, float] | None = None, of: str | None = None
 ) -> Diagram:
-    """Build a diagram of the backward sweep, with a vertex for each adjoint.
+    """Build a diagram of the backward pass through a graph, with a vertex for each adjoint.
 
     Arguments are those of :func:`cgprimer.draw`; with ``at`` every adjoint shows its value.
 
@@ -65,14 +65,14 @@ def build_backward_diagram(
 
 
 def _list_summands(partial: Expression) -> list[Expression]:
-    """List the summands of the partial with respect to an operand that occurs several times."""
+    """List the summands of a partial derivative; repeated operands contribute one summand each."""
     if isinstance(partial, Apply) and partial.primitive == "add":
         return [part for side in partial.arguments for part in _list_summands(side)]
     return [partial]
 
 
 def _build_product(adjoint: Expression, partial: Expression) -> Expression:
-    """Build the expression adjoint * partial, without factors of 1 or nested products."""
+    """Build the expression ``adjoint * partial``; omit factors of 1 and parentheses in products."""
     if isinstance(partial, Number) and partial.value == 1.0:
         return adjoint
     if isinstance(partial, Number) and partial.value == -1.0:

@@ -31,7 +31,7 @@ Route = list[Point]
 
 @dataclass(frozen=True, slots=True)
 class ColumnLayout:
-    """A layout in columns: the box of each vertex, the route of each edge, the number of layers."""
+    """A layout of a graph in columns: vertex boxes, edge routes and the number of layers."""
 
     boxes: dict[str, Box]
     routes: list[Route]
@@ -39,7 +39,7 @@ class ColumnLayout:
 
 
 def find_columns(keys: Sequence[str], edges: Edges) -> list[list[str]] | None:
-    """Group the vertices into layers; None if an edge connects layers that are not neighbors.
+    """Group the vertices of a graph into layers; return None if an edge skips a layer.
 
     >>> find_columns(["a", "b", "c"], [("a", "c"), ("b", "c")])
     [['a', 'b'], ['c']]
@@ -213,7 +213,7 @@ def _route_straight_edges(
     shapes: Mapping[str, Shape],
     level: Collection[str] = (),
 ) -> list[Route] | None:
-    """Route each edge as a straight line; None if a line would cross another vertex.
+    """Route each edge as a straight line; return None if a line would cross another vertex.
 
     Edges between vertices of `level` connect the midpoints of their sides.
     """
@@ -236,7 +236,7 @@ def _route_straight_edges(
 def _compute_port_offsets(
     boxes: Mapping[str, Box], edges: Edges, side: int, level: Collection[str]
 ) -> dict[int, float]:
-    """Return the vertical offset of each edge at its tail (side 0) or at its head (side 1)."""
+    """Return each edge's vertical offset at its tail (`side` 0) or at its head (`side` 1)."""
     at: dict[str, list[int]] = defaultdict(list)
     for number, edge in enumerate(edges):
         at[edge[side]].append(number)
@@ -278,7 +278,7 @@ def _lay_out_rows(
     node_gap: float,
     aspect: float,
 ) -> ColumnLayout | None:
-    """Break a chain into the number of rows that matches an aspect ratio best, and place them."""
+    """Lay out a chain in rows; the number of rows is the one that best matches the aspect ratio."""
     main = _find_main_path(columns, edges)
     heads: dict[str, list[str]] = defaultdict(list)
     for tail, head in edges:

@@ -118,7 +118,7 @@ def _draw_edge_label(pen: Pen, edge: Edge, box: Box, lines: tuple[str, ...]) -> 
 
 
 def _draw_edge(pen: Pen, line: tuple[Point, ...], emphasis: bool, dropped: bool) -> None:
-    """Draw an edge with its arrow head: wide and double on a path, faint and dashed if dropped."""
+    """Draw an edge and its arrowhead: a double line on the highlighted path, dashed if dropped."""
     large = 1.5 if emphasis else 1.0
     color = pen.look.path if emphasis else pen.look.edge
     color = fade_color(color, pen.look) if dropped else color

@@ -46,7 +46,7 @@ class DiagramOptions:
 
     @property
     def has_overlays(self) -> bool:
-        """True if the diagram shows derivatives: partials, tangents, adjoints or a path."""
+        """True if the diagram shows partials, tangents, adjoints or a highlighted path."""
         return bool(self.path_vertices or self.partials or self.tangents or self.adjoints)
 
     @property
@@ -99,7 +99,7 @@ class DiagramOptions:
             raise UsageError(f"`path` requires level 'variables', got {self.level!r}")
         if self.of is not None and not self.adjoints and self.level != "backward":
             raise UsageError(
-                "`of` (--of) requires a backward pass, which starts at this output",
+                "`of` (--of) is the start of the backward pass, which this diagram does not show",
                 hint="pass adjoints=True (--adjoints) or level='backward' (--level backward)",
             )
         if self.level == "backward" and self.has_overlays:

@@ -31,7 +31,7 @@ _OPTIONS = tuple(field.name for field in fields(DiagramOptions))
 
 
 def _check_arguments(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Wrap a function: check the names of its keyword arguments, and pass them on as `_passed`.
+    """Wrap a function to check its keyword argument names and to pass them on as `_passed`.
 
     The drawing of a recorded value depends on whether an option is given, even as its default.
     """
@@ -41,7 +41,7 @@ def _check_arguments(function: Callable[Arguments, Result]) -> Callable[Argument
 
     @wraps(function)
     def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        """Call the function; raise UsageError, with a suggestion, for an unknown argument."""
+        """Call the function; for an unknown argument, raise UsageError with a suggestion."""
         if unknown := [name for name in kwargs if name not in accepted]:
             hint = did_you_mean(unknown[0], accepted[2:])
             hint = hint or "write a picture with cgprimer.draw(graph).savefig('graph.png')"

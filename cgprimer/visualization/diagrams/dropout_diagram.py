@@ -91,7 +91,7 @@ def thin_graph(graph: ExpressionGraph, mask: Mask) -> ThinnedGraph:
 
 
 def _resolve_masks(leaves: Sequence[Leaf], mask: Mask) -> dict[str, Any]:
-    """Return the dropout mask of each vertex: the given mask, or one sampled with the seed."""
+    """Return the dropout mask of each vertex: the given mask, or a mask sampled with the seed."""
     shapes = {parse_internal(leaf.name).variable: leaf.shape for leaf in leaves}
     if not isinstance(mask, Mapping):
         is_seed = isinstance(mask, int | float) and float(mask).is_integer() and mask >= 0
@@ -125,16 +125,16 @@ def _substitute_masks(tree: Expression, masks: Mapping[str, float]) -> Expressio
 
 
 def _find_influences(tree: Expression, masks: Mapping[str, float]) -> set[str] | None:
-    """Return the names that an expression depends on; None if a mask multiplies it by 0."""
+    """Return the names that affect an expression; return None if a mask multiplies it by 0."""
 
     def find_leaf_influences(node: Number | Name) -> set[str] | None:
-        """Return the name of a leaf as a set; None for a mask element of 0."""
+        """Return a set that contains the name of a leaf; return None for a mask element of 0."""
         if isinstance(node, Number):
             return set()
         return {node.name} if node.name not in masks else set() if masks[node.name] else None
 
     def merge_influences(name: str, operands: list[set[str] | None]) -> set[str] | None:
-        """Return the union of the operands' names; None for a product with a dropped operand."""
+        """Return the union of the operands' names; return None if a factor is dropped."""
         if (name == "mul" and None in operands) or (name in ("neg", "div") and operands[0] is None):
             return None
         return set().union(*(names for names in operands if names))

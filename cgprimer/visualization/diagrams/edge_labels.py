@@ -49,7 +49,7 @@ class PlacedLabels(NamedTuple):
 
 
 def move_labels(layout: Layout, margin: float = 1.0, *, backward: bool = False) -> PlacedLabels:
-    """Move the edge labels of a layout to positions with fewer overlaps.
+    """Move the edge labels of a layout to positions at which they overlap less.
 
     Labels may be outside of the layout by the margin. With `backward`, arrow heads are at the
     starts of lines.
@@ -101,7 +101,7 @@ def move_labels(layout: Layout, margin: float = 1.0, *, backward: bool = False) 
 
 
 def _list_candidate_boxes(row: Array, line: Sequence[Point]) -> tuple[Array, Array]:
-    """List candidate boxes for a label along its edge, and the side of the edge of each box."""
+    """List candidate boxes for a label along its edge, and the side of the edge for each box."""
     boxes = np.tile(row, (len(_SIDES) * len(_FRACTIONS), 1))
     length = compute_line_length(line)
     on_line = [find_point_at(line, fraction * length) for fraction in _FRACTIONS]
@@ -112,7 +112,7 @@ def _list_candidate_boxes(row: Array, line: Sequence[Point]) -> tuple[Array, Arr
 
 
 def _split_frame_sides(frames: Iterable[Box]) -> list[Box]:
-    """Cover the left and right sides of frames with small boxes, as obstacles for labels."""
+    """Cover the left and right sides of frames with small boxes, which labels must avoid."""
     return [
         Box(box.x + side * box.width / 2, box.y - box.height / 2 + k * _STEP, 1.0, _STEP)
         for box in frames
@@ -122,14 +122,14 @@ def _split_frame_sides(frames: Iterable[Box]) -> list[Box]:
 
 
 def _build_box_array(boxes: Iterable[Box | None]) -> Array:
-    """Stack the centers, widths and heights of boxes into an array; nan for a None box."""
+    """Stack the centers, widths and heights of boxes into an array; a None box becomes nan."""
     missing = (math.nan,) * 4  # a box of nan touches no other box
     rows = [(b.x, b.y, b.width, b.height) if b else missing for b in boxes]
     return np.array(rows, dtype=float).reshape(-1, 4)
 
 
 class _BoxGrid:
-    """An index of boxes by the grid cells of their centers, for a fast search of neighbors.
+    """A spatial index of boxes by the grid cells of their centers, for fast neighbor search.
 
     Args:
         rows: center, width and height of each box; boxes of nan are omitted.

@@ -15,7 +15,7 @@ from cgprimer.visualization.diagrams.diagram import Diagram, Edge
 def expand_arrays(
     graph: ExpressionGraph, arrays: Diagram, elements: Diagram, names: Sequence[str]
 ) -> Diagram:
-    """Replace the vertices of the named arrays in a diagram by the vertices of their elements.
+    """Replace the vertex of each named array in a diagram by the vertices of its elements.
 
     Args:
         graph: the graph.
@@ -44,7 +44,7 @@ def expand_arrays(
 
 
 def _map_elements_to_arrays(graph: ExpressionGraph, rank: Mapping[str, int]) -> dict[str, str]:
-    """Map each vertex of the element graph to the variable or parameter that it belongs to.
+    """Map each vertex of the element graph to its variable or parameter in the original graph.
 
     A value that several elements share, such as the sum of a softmax, belongs to its first user.
     """
@@ -60,7 +60,7 @@ def _map_elements_to_arrays(graph: ExpressionGraph, rank: Mapping[str, int]) -> 
 def _choose_vertices(
     graph: ExpressionGraph, array_of: Mapping[str, str], names: Collection[str]
 ) -> dict[str, str]:
-    """Map each element to the vertex that shows it: the element itself or its whole array."""
+    """Map each array element to the vertex that represents it: its own, or that of its array."""
     element_graph = expand_elements(graph)
     elements = {e for name in {*array_of.values()} for e in list_element_names(graph, name)}
     keys = {}

@@ -78,7 +78,7 @@ def replace_control_characters(text: str) -> str:
 
 
 def check_picture_path(path: Path, formats: tuple[str, ...] = FORMATS) -> str:
-    """Return the format given by the suffix of a picture file, and check that it can be written.
+    """Return the format given by a picture file's suffix; check that the format can be written.
 
     Raises `cgprimer.errors.UsageError` for an unknown suffix or an unwritable folder.
 

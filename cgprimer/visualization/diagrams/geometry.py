@@ -125,7 +125,7 @@ def sample_line(line: Sequence[Point], step: float) -> tuple[Point, ...]:
 
 
 def overlap_length(edges: Sequence[tuple[str, str]], lines: Sequence[Sequence[Point]]) -> float:
-    """Return the total length, in points, over which lines are too close to be distinguished.
+    """Return the total length, in points, over which lines run too close to be told apart.
 
     Lines with a common start or end may be close near it, and any two lines may cross once at a
     steep angle.

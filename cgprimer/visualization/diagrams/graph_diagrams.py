@@ -38,7 +38,7 @@ __all__ = ["LEVELS", "PARAMETERS", "graph_diagram"]
 
 
 def graph_diagram(graph: ExpressionGraph, **options: Any) -> Diagram:
-    """Build the diagram that :func:`cgprimer.draw` draws; options and errors are the same.
+    """Build the diagram that :func:`cgprimer.draw` draws; the options and errors are the same.
 
     ``save_diagram`` of ``cgprimer.visualization.diagrams.diagram_formats`` writes it to a file.
 
@@ -51,7 +51,7 @@ def graph_diagram(graph: ExpressionGraph, **options: Any) -> Diagram:
 
 
 def build_diagram(graph: ExpressionGraph, options: DiagramOptions) -> Diagram:
-    """Build the diagram of a graph, with a dropout mask or with parts of workers if requested."""
+    """Build the diagram of a graph, optionally with dropout masks or frames around worker parts."""
     graph = graph_with_loss(graph, options.loss, check_point(options.at) or None)
     options = replace(options, loss=None)
     options.check_types()
@@ -91,7 +91,7 @@ def _build_array_or_element_diagram(graph: ExpressionGraph, options: DiagramOpti
         return build_diagram(elements, replace(inner, at=point))
     if options.level != "variables" or options.path is not None:
         raise UsageError(
-            "names in `scalars` require level 'variables' and no `path`",
+            "array names in `scalars` require level 'variables' and do not support `path`",
             hint="draw the elements of all arrays: scalars=True (--scalars all)",
         )
     inner = replace(inner, parameters="vertices", everything=True)
@@ -102,7 +102,7 @@ def _build_array_or_element_diagram(graph: ExpressionGraph, options: DiagramOpti
 
 
 def _build_level_diagram(graph: ExpressionGraph, options: DiagramOptions) -> Diagram:
-    """Build the diagram at the chosen level with overlays, or its summary if it is too large."""
+    """Build the diagram at the chosen level with overlays; summarize it if it is too large."""
     graph, of = add_element_output(graph, options.of)
     options = replace(options, of=of)
     options.check_overlays()
@@ -138,7 +138,7 @@ def _build_plain_diagram(graph: ExpressionGraph, options: DiagramOptions) -> Dia
 
 
 def _summarize_if_crowded(diagram: Diagram) -> Diagram:
-    """Summarize a diagram by layers if a slide has no room for all of its vertices."""
+    """Summarize a diagram by layers if its vertices do not all fit on a slide."""
     from cgprimer.visualization.diagrams.slide_layout import fits_slide
 
     short = summarize(diagram)
@@ -149,7 +149,7 @@ def _summarize_if_crowded(diagram: Diagram) -> Diagram:
 
 
 def _reverse_arrows(diagram: Diagram, level: str) -> Diagram:
-    """Reverse the arrows of a diagram: they point from the output to the inputs."""
+    """Reverse the arrows of a diagram, so that they point from the output to the inputs."""
     if level != "backward":
         return replace(diagram, backward_arrows=True)
     edges = tuple(replace(edge, tail=edge.head, head=edge.tail) for edge in diagram.edges)
@@ -157,7 +157,7 @@ def _reverse_arrows(diagram: Diagram, level: str) -> Diagram:
 
 
 def _mark_nonfinite(diagram: Diagram, origin: Why | None, level: str) -> Diagram:
-    """Highlight the vertex with the first value or slope that is not finite, and add a note."""
+    """Highlight the first vertex whose value or slope is not finite, and add a note."""
     if origin is None:
         return replace(diagram, notes=(*diagram.notes, "all values and derivatives are finite"))
     bad = origin.value if origin.slope is None else origin.slope

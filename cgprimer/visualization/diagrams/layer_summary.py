@@ -17,7 +17,7 @@ _MAX_NAMES = 3
 
 
 def is_readable(diagram: Diagram, max_vertices: int = READABLE) -> bool:
-    """Return whether a slide has room for all vertices and edges of a diagram.
+    """Return whether all vertices and edges of a diagram fit legibly on a slide.
 
     A graph can have as many edges as vertices; three more edges count as one vertex.
 
@@ -35,7 +35,7 @@ def is_readable(diagram: Diagram, max_vertices: int = READABLE) -> bool:
 
 
 def summarize(diagram: Diagram, max_vertices: int = READABLE) -> Diagram:
-    """Summarize a diagram by layers if it is too large for a slide; else return it unchanged.
+    """Summarize a diagram by layers if it is too large for a slide; otherwise return it unchanged.
 
     The layer of a vertex is the length of the longest path to it; a vertex without a path to it is
     in the layer before its first user. Neighboring layers are merged until few enough remain. Each
@@ -78,7 +78,7 @@ def summarize(diagram: Diagram, max_vertices: int = READABLE) -> Diagram:
 def _build_summary_vertex(
     key: str, role: Role, members: list[Node], layer: Mapping[str, int]
 ) -> Node:
-    """Build a vertex that represents all vertices of one role in a group of layers."""
+    """Build a vertex that represents all vertices with the same role in a group of layers."""
     numbers = [layer[node.key] + 1 for node in members]
     first, last = min(numbers), max(numbers)
     where = f"layer {first}" if first == last else f"layers {first} to {last}"

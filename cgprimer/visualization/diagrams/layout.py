@@ -39,7 +39,7 @@ _MAX_CROSSED_LAYERS = 20_000  # total over all edges: 40,000 take ten seconds, a
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """The gaps of a layout, in points, and its style: straight, folded or along a path.
+    """The spacing of a layout, in points, and its style: straight, folded or along a path.
 
     Attributes:
         layer: gap between layers, in addition to `clear`.
@@ -96,7 +96,7 @@ def lay_out(
     gaps: Gaps = COMFORTABLE,
     down: bool = False,
 ) -> Layout:
-    """Lay out a graph in layers with graphlay; equal graphs have equal layouts.
+    """Lay out a graph in layers with the engine graphlay; equal graphs have equal layouts.
 
     Args:
         sizes: width and height of each vertex, in topological order.
@@ -193,7 +193,7 @@ def _build_layout(
     label_sizes: Sequence[Size | None],
     layers: int,
 ) -> Layout:
-    """Build a layout with its top left corner at (0, 0) and labels at the middle of edges."""
+    """Build a layout whose top left corner is (0, 0), with each label at the middle of its edge."""
     lines = [round_corners(route, _CORNER) for route in routes]
     # graphlay reserves room for labels, but places some of them far from their edges.
     both = zip(lines, label_sizes, strict=True)
@@ -233,7 +233,7 @@ def _check_size(sizes: Mapping[str, Size], edges: Sequence[tuple[str, str]]) -> 
         raise UsageError(
             f"the edges of a layout must cross at most {_MAX_CROSSED_LAYERS:,} layers in total, but"
             f" the edges of this graph of {len(sizes):,} vertices cross {crossed:,}",
-            hint="draw the summary (without --all), or a part of the graph (--of NAME)",
+            hint="draw the summary (omit --all), or select part of the graph with --of NAME",
         )
 
 
@@ -265,7 +265,7 @@ def _build_graphlay_graph(
 
 
 def _run_graphlay(request: Any, gaps: Gaps, down: bool, branches: str) -> dict[str, Any]:
-    """Run the layout engine graphlay; `branches` is its setting for the style of branches."""
+    """Run the layout engine graphlay; `branches` is passed as its option ``branch_style``."""
     from graphlay import layout
 
     # graphlay folds a layout into rows only with orthogonal routes.

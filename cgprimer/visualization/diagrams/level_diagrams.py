@@ -34,7 +34,7 @@ _SYMBOLS = {
 def build_variable_diagram(
     graph: ExpressionGraph, *, at: Mapping[str, float] | None = None, parameters: str = "edges"
 ) -> Diagram:
-    """Build a diagram with a vertex for each variable: its expression and, given ``at``, its value.
+    """Build a diagram with a vertex for each variable: its expression and, with ``at``, its value.
 
     >>> from cgprimer.core.graph import parse
     >>> [(e.tail, e.head, e.label) for e in build_variable_diagram(parse("xw = ab*xa + b")).edges]
@@ -71,7 +71,7 @@ def build_variable_diagram(
 def build_operation_diagram(
     graph: ExpressionGraph, *, at: Mapping[str, float] | None = None
 ) -> Diagram:
-    """Build a diagram with a vertex for each operation of the tape: its symbol and its expression.
+    """Build a diagram with a vertex for each operation of the tape: its symbol and expression.
 
     >>> from cgprimer.core.graph import parse
     >>> [node.label for node in build_operation_diagram(parse("xw = ab*xa + 1")).nodes]
@@ -108,7 +108,7 @@ def build_operation_diagram(
 
 
 def format_shape_suffix(shape: Shape) -> str:
-    """Format a shape as a suffix of an array's name; an empty string for a scalar.
+    """Format a shape as a suffix of an array's name; return an empty string for a scalar.
 
     >>> format_shape_suffix((2, 3)), format_shape_suffix(())
     (' [2,3]', '')
@@ -119,7 +119,7 @@ def format_shape_suffix(shape: Shape) -> str:
 def _compute_values(
     graph: ExpressionGraph, at: Mapping[str, float] | None
 ) -> dict[str | int, float]:
-    """Return all values of a graph's tape at a point, keyed by index and by name."""
+    """Compute all values on the tape of a graph at a point, keyed by index and by name."""
     if at is None:
         return {}
     tape = tape_of(graph)
@@ -136,7 +136,7 @@ def _format_parameter_label(name: str, values: Mapping[Any, float]) -> str:
 
 
 def _format_value_lines(values: Mapping[Any, float], key: str | int) -> tuple[str, ...]:
-    """Format the value of a vertex as lines of text; no lines if values are not shown."""
+    """Format a vertex's value as lines of text; return no lines if values are not shown."""
     return format_array_lines(values[key]) if key in values else ()
 
 
@@ -154,13 +154,13 @@ def _find_edge_parameters(graph: ExpressionGraph) -> dict[tuple[str, str], list[
     empty: frozenset[str] = frozenset()
 
     def list_leaf_factors(node: Name | Number) -> _Factors:
-        """Return the factors of a leaf: a parameter is a factor, a variable has none yet."""
+        """Return the factors of a leaf: the name itself for a parameter, none for a variable."""
         name = {node.name} if isinstance(node, Name) else empty
         factors = empty | (name & {*graph.parameters})
         return factors, dict.fromkeys(name - factors, empty)
 
     def combine_factors(name: str, arguments: list[_Factors]) -> _Factors:
-        """Return the factors whose product is the result of an operation."""
+        """Return the parameters that multiply the result, and those that multiply each variable."""
         is_product = name in ("mul", "div", "pow")
         merged: dict[str, frozenset[str]] = {}
         for position, (_, variables) in enumerate(arguments):

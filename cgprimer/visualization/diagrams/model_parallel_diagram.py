@@ -66,7 +66,7 @@ def frame_parts(
 
 
 def _name_parts(workers: Names | None, count: int) -> Sequence[str]:
-    """Return the name of each part: the name of its worker, or its number."""
+    """Return a name for each part of the graph: the name of its worker, or the part's number."""
     if workers is None:
         return [f"part {number}" for number in range(1, count + 1)]
     names = normalize_names(workers, "workers")
@@ -112,7 +112,7 @@ def _assign_parts(
 
 
 def _label_crossing_edge(edge: Edge, owner: Mapping[str, int], stages: Sequence[Stage]) -> Edge:
-    """Label an edge between two parts with the value sent along it; keep all other edges."""
+    """Label an edge that connects two parts with the transferred value; keep all other edges."""
     head = owner[edge.head]
     name = parse_element(edge.tail)[0]
     if owner[edge.tail] == head or cut_name(name) not in stages[head].inputs:
@@ -122,7 +122,7 @@ def _label_crossing_edge(edge: Edge, owner: Mapping[str, int], stages: Sequence[
 
 
 def _format_transfer_notes(names: Sequence[str], stages: Sequence[Stage]) -> Iterator[str]:
-    """Yield a note for each pair of communicating parts: the values sent, and their adjoints."""
+    """Yield a note for each pair of communicating parts that lists the values and adjoints sent."""
     for head, stage in enumerate(stages):
         for tail, earlier in enumerate(stages[:head]):
             sent = [name for name in stage.inputs if name in earlier.outputs]

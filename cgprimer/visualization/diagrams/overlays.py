@@ -42,7 +42,7 @@ Ends = tuple[str, str]
 
 
 class _DerivativeFormatter(Protocol):
-    """Formatter of the derivatives that are shown at the vertices and edges of a diagram."""
+    """Formatter for the derivatives that are shown at the vertices and edges of a diagram."""
 
     adjoint_note: str
 
@@ -63,7 +63,7 @@ class _DerivativeFormatter(Protocol):
         ...
 
     def format_path_lines(self, edges: list[Ends]) -> list[str]:
-        """Format the notes on the highlighted path, one string per line."""
+        """Format the notes about the highlighted path, one string per line."""
         ...
 
 
@@ -132,7 +132,7 @@ def add_overlays(diagram: Diagram, graph: ExpressionGraph, options: DiagramOptio
 
 
 class _ScalarFormatter:
-    """Formatter of the derivatives of a graph that has only scalars."""
+    """Formatter for the derivatives of a graph that contains only scalars."""
 
     def __init__(self, graph: ExpressionGraph, options: DiagramOptions, diagram: Diagram) -> None:
         at, level = options.at, options.level
@@ -159,7 +159,7 @@ class _ScalarFormatter:
         return [_format_equation("adjoint", self._backward.totals.get(key, 0.0))]
 
     def format_partial_lines(self, edge: Edge) -> list[str]:
-        """Format the partial derivative on an edge; 0 if no instruction computes it."""
+        """Format the partial derivative on an edge; show 0 if no instruction computes it."""
         local = self._backward.partials.get((edge.tail, edge.head), 0.0)
         if self._options.level == "operations":
             return [format_exact(local)]
@@ -178,7 +178,7 @@ class _ScalarFormatter:
         ]
 
     def format_path_lines(self, edges: list[Ends]) -> list[str]:
-        """Format the notes on the highlighted path, one string per line."""
+        """Format the notes about the highlighted path, one string per line."""
         path = self._options.path_vertices
         return format_scalar_path_notes(
             compute_sweep_numbers(self._graph, self._options.at, wrt=path[0]), path, edges
@@ -204,7 +204,7 @@ class _ArrayFormatter:
             self._run_backward(options)
 
     def _run_backward(self, options: DiagramOptions) -> None:
-        """Run a backward sweep: compute the adjoints, and format the contributions on edges."""
+        """Run a backward sweep to compute the adjoints, and format the contributions on edges."""
         target = resolve_output(self._graph, options.of)
         operations = options.level == "operations"
         sweep = run_backward_sweep(self._graph, options.at, target, operations=operations)
@@ -224,7 +224,7 @@ class _ArrayFormatter:
         )
 
     def format_tangent_lines(self, key: str) -> list[str]:
-        """Format the tangent of a variable or parameter; no lines for other operations."""
+        """Format the tangent of a variable or parameter; return no lines for other operations."""
         if self._level == "operations":
             return []
         return _format_array_equation("tangent", self._tangents.get(key))
@@ -241,11 +241,11 @@ class _ArrayFormatter:
         return _append_elements(name, value)
 
     def format_contribution_lines(self, edge: Edge) -> list[str]:
-        """Format the contribution of an edge to an adjoint: its formula and its elements."""
+        """Format an edge's contribution to an adjoint as a formula, followed by its elements."""
         return self._contributions.get((edge.tail, edge.head), [])
 
     def format_path_lines(self, edges: list[Ends]) -> list[str]:
-        """Format the notes on the highlighted path, one string per line."""
+        """Format the notes about the highlighted path, one string per line."""
         return format_array_path_notes(self._graph, self._jacobians, self._path)
 
 
@@ -255,7 +255,7 @@ def _format_equation(name: str, value: float) -> str:
 
 
 def _format_array_equation(name: str, value: Any) -> list[str]:
-    """Format an equation such as ``adjoint = [1, 2]`` as lines of text; None becomes 0."""
+    """Format an equation such as ``adjoint = [1, 2]`` as lines of text; show 0 for None."""
     if value is None:
         return [f"{name} = 0"]
     first, *rest = format_array_lines(value)
@@ -263,6 +263,6 @@ def _format_array_equation(name: str, value: Any) -> list[str]:
 
 
 def _append_elements(text: str, value: Any) -> list[str]:
-    """Append the elements of an array to a line of text, or the norm of a large array."""
+    """Append an array's elements to a line of text, or only its norm if the array is large."""
     lines = format_array_lines(value, max_size=_MAX_EDGE_SIZE)
     return [text, *(lines[-1:] if lines[-1].startswith("norm") else lines)]

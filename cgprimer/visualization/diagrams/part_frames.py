@@ -48,7 +48,7 @@ def lay_out_parts(
     edges: Sequence[tuple[str, str]],
     label_sizes: Sequence[Size | None],
 ) -> Layout | None:
-    """Lay out a graph with frames around its parts; return None if the parts would overlap.
+    """Lay out a graph with frames around its parts; return None if the frames would overlap.
 
     Invisible vertices between the parts separate them if vertices of one part would be below
     vertices of another part.
@@ -75,7 +75,7 @@ def lay_out_parts(
 def _add_barriers(
     parts: Sequence[Part], sizes: Mapping[str, Size], edges: Sequence[tuple[str, str]]
 ) -> tuple[dict[str, Size], list[tuple[str, str]]]:
-    """Add invisible vertices between parts; return all vertices and the edges of barriers."""
+    """Insert invisible vertices between parts; return all vertices and the new edges."""
     order: dict[str, Size] = {}
     barriers: list[tuple[str, str]] = []
     for number, part in enumerate(parts):
@@ -96,7 +96,7 @@ def _add_barriers(
 def _add_frames(
     layout: Layout, parts: Sequence[Part], edges: Sequence[tuple[str, str]]
 ) -> Layout | None:
-    """Add a frame around each part of a layout; None if parts overlap horizontally."""
+    """Add a frame around each part of a layout; return None if parts overlap horizontally."""
     ends = []
     for part in parts:
         boxes = [layout.boxes[key] for key in part.keys]
@@ -123,11 +123,11 @@ def _add_frames(
     first = ends[0][2] - ends[0][0]
 
     def shift(x: float) -> float:
-        """Return an x coordinate after room for the frames has been inserted."""
+        """Return the new x coordinate of a point after room for the frames has been inserted."""
         return x + first + sum(distance for start, distance in shifts if x > start)
 
     def shift_line(line: Sequence[Point]) -> tuple[Point, ...]:
-        """Shift the points of a line to make room for the frames."""
+        """Shift the points of a line horizontally to make room for the frames."""
         return tuple((shift(x), y + down) for x, y in line)
 
     lines = tuple(map(shift_line, layout.lines))
@@ -160,7 +160,7 @@ def _place_label(
     parts: Sequence[Part],
     frames: list[Box],
 ) -> Box:
-    """Move a label along its line: between two frames if its edge connects two parts."""
+    """Move a label along its edge: to the middle, or between the frames of two parts."""
     tail, head = (next(k for k, part in enumerate(parts) if key in part.keys) for key in edge)
     if tail == head:
         x, y = find_point_at(line, compute_line_length(line) / 2)

@@ -115,7 +115,7 @@ def format_array_path_notes(
 def _find_paths(
     order: Sequence[str], edges: Edges, first: str, last: str, limit: int
 ) -> tuple[int, list[tuple[str, ...]]]:
-    """Count the paths between two vertices, and list them if there are at most `limit`.
+    """Count the paths between two vertices; list the paths if there are at most `limit`.
 
     `order` lists the vertices in topological order.
     """
@@ -147,7 +147,7 @@ def _multiply_scalars(numbers: SweepNumbers, path: Sequence[str]) -> tuple[str, 
 def _multiply_jacobians(
     graph: ExpressionGraph, jacobians: Mapping[tuple[str, str], Any], path: Sequence[str]
 ) -> Any:
-    """Return the product of the Jacobians along a path, multiplied from its end to its start."""
+    """Return the product of the Jacobians along a path, multiplied starting at the path's end."""
     import numpy as np
 
     *rest, last = pairwise(path)
@@ -180,7 +180,7 @@ def _sum_over_paths(
 
 
 def format_exact(value: float) -> str:
-    """Format a number with all of its digits if it has few, such as 22.6875; else round it."""
+    """Format a number exactly if it has few digits, such as 22.6875; otherwise round it."""
     return format_number(value, _EXACT_DIGITS if equality_sign(value) == "=" else SHORT)
 
 

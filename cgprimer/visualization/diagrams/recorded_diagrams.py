@@ -26,7 +26,7 @@ def build_recorded_diagram(
     options: DiagramOptions | None = None,
     passed_options: Sequence[str] = (),
 ) -> Diagram:
-    """Build the diagram of a recorded value, a node, a ``grad_fn`` or a recording.
+    """Build the diagram of a recorded value, a graph node, a ``grad_fn`` or a recording.
 
     Args:
         recorded: object to draw.
@@ -82,7 +82,7 @@ def _find_variable_names(frame: FrameType) -> dict[Any, str]:
 
 
 def _check_no_options(passed_options: Sequence[str]) -> None:
-    """Raise UsageError if options are passed to draw a ``grad_fn``."""
+    """Raise UsageError if options are passed when drawing a ``grad_fn``."""
     if passed_options:
         raise UsageError(
             f"draw() of a grad_fn does not accept {passed_options[0]!r}",
@@ -119,7 +119,7 @@ def _build_backward_chain(first: GradFn, names: Mapping[Any, str]) -> Diagram:
 
 
 def _format_gradient_lines(value: Any) -> tuple[str, ...]:
-    """Format the accumulated gradient of a value, and the number of passes if above one."""
+    """Format a value's accumulated gradient, with the number of backward passes if several."""
     if not value.requires_grad:
         return ("no gradient",)
     if value._grad is None:
@@ -131,7 +131,7 @@ def _format_gradient_lines(value: Any) -> tuple[str, ...]:
 
 
 def _format_accumulation_notes(values: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return a note that names the leaves whose gradients add up several backward passes."""
+    """Return a note naming the leaves whose gradients are sums over several backward passes."""
     summed = [
         name for name, v in values.items() if v is not None and not v.operands and v._repeats > 0
     ]

@@ -70,7 +70,7 @@ _WRAP = 18
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One choice of gaps and line lengths that is tried for the layout of a diagram.
+    """A combination of gaps and line lengths that is tried for the layout of a diagram.
 
     Attributes:
         gaps: gaps of the layout.
@@ -88,7 +88,7 @@ class Setting:
 
     @property
     def whole_rows(self) -> bool:
-        """True if rows of matrices are not broken, whatever their length."""
+        """True if matrix rows are never broken, regardless of their length."""
         return self.wrap >= _WRAP
 
 
@@ -233,8 +233,8 @@ def slide_layout(diagram: Diagram) -> SlideLayout:
     """
     if len(diagram.nodes) > _MAX_VERTICES:
         raise UsageError(
-            f"a picture has at most {_MAX_VERTICES} vertices, got {len(diagram.nodes):,}",
-            hint="draw the summary (without --all), or write .dot or .mmd for another program",
+            f"a picture can have at most {_MAX_VERTICES} vertices, got {len(diagram.nodes):,}",
+            hint="draw the summary (omit --all), or write a .dot or .mmd file for another program",
         )
     size = len(diagram.nodes) + len(diagram.edges)
     best, least = None, math.inf
@@ -271,7 +271,7 @@ def _find_best_layout(
 def _try_setting(
     diagram: Diagram, setting: Setting, max_cost: float = math.inf
 ) -> SlideLayout | None:
-    """Lay out a diagram with one setting; None if the setting does not apply to the graph.
+    """Lay out a diagram with one setting; return None if the setting does not fit the graph.
 
     Labels stay at the middle of their edges if the cost exceeds `max_cost` without them.
     """
@@ -323,7 +323,7 @@ def _try_setting(
 
 
 def _widen_gap(gap: float, layout: Layout, around: Captions) -> float:
-    """Return the gap between layers at which a picture fills the width of a slide."""
+    """Return the gap between layers that makes a picture fill the width of a slide."""
     if layout.layers < 2:
         return gap
     # Many edges in a narrow gap are hard to follow.
@@ -341,7 +341,7 @@ def _break_texts(texts: Iterable[str], setting: Setting, limit: int) -> tuple[st
 
 
 def _find_widest_row(diagram: Diagram) -> int:
-    """Return the maximum number of characters in a matrix row at the vertices of a diagram."""
+    """Return the number of characters in the longest matrix row at the vertices of a diagram."""
     return max(
         (wide for node in diagram.nodes for wide in measure_row_widths(node.detail)), default=0
     )

@@ -60,7 +60,7 @@ class Pen:
         self.faint = mix(look.ink, look.background, 0.74)  # for secondary text
 
     def part(self, left: float, top: float, width: float, height: float, scale: float = 1.0) -> Pen:
-        """Return a pen for a scaled rectangle of the slide, which clips its contents."""
+        """Return a pen that draws, scaled and clipped, in a rectangle of the slide."""
         figure: Any = self.axes.figure
         wide, high = (72 * float(side) for side in figure.get_size_inches())
         corner = (left / wide, 1 - (top + height) / high)
@@ -83,7 +83,7 @@ class Pen:
     def lines(
         self, x: float, y: float, lines: Sequence[str], size: float = TEXT, **more: Any
     ) -> float:
-        """Write lines of text below each other; return the vertical position of their end."""
+        """Write lines of text below each other; return the y position below the last line."""
         height = max(LINE, 1.25 * size)
         for line in lines:
             self.write(x, y + height / 2, line, size, **more)
@@ -118,7 +118,7 @@ class Pen:
     def band(
         self, left: float, right: float, y: float, height: float, *, first: bool = True
     ) -> None:
-        """Highlight a line of text with a colored background, and a triangle at the first line."""
+        """Highlight a line of text with a colored background; a triangle marks the first line."""
         a, b = y - height / 2, y + height / 2
         glow = mix(self.lit, self.look.background, 0.2)
         self.polygon([(left, a), (right + 4, a), (right + 4, b), (left, b)], glow, zorder=0)
@@ -126,7 +126,7 @@ class Pen:
             self.flag(left + 11, y, small=True)
 
     def rule(self, left: float, right: float, y: float, *, strong: bool = False) -> None:
-        """Draw a horizontal rule of a table."""
+        """Draw a horizontal rule across a table."""
         color, width = (self.look.edge, 1.4) if strong else (self.look.grid, 0.8)
         self.line([(left, y), (right, y)], color, width)
 
@@ -170,7 +170,7 @@ def _add_axes(
 
 
 def shorten_text(text: str, room: float, size: float = TEXT, *, bold: bool = False) -> str:
-    """Shorten a text to a maximum width by an ellipsis in its middle.
+    """Shorten a text to a maximum width by replacing its middle with an ellipsis.
 
     >>> shorten_text("dxw/dab", 100), shorten_text("d" + 40 * "x" + "/dab", 120)
     ('dxw/dab', 'dxxxxx…xx/dab')
@@ -207,7 +207,7 @@ def break_lines(text: str, width: float, size: float = TEXT, *, bold: bool = Fal
 
 
 class Cell(NamedTuple):
-    """A table cell: a text, a secondary text after it, and the relative length of a bar."""
+    """A table cell: a text, a secondary text after it, and the relative length of its bar."""
 
     text: str
     more: str = ""
@@ -215,7 +215,7 @@ class Cell(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A table row: a title and cells, or a title and one text across all columns (`instead`).
+    """A table row: a title followed by cells, or by one text across all columns (`instead`).
 
     `series` is the index of the color and the hatch of its bars; -1 for no bars.
     """

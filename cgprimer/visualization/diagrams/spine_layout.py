@@ -76,7 +76,7 @@ def lay_out_spine(
 
 
 def _find_longest_path(keys: Sequence[str], edges: Edges) -> list[str]:
-    """Return the vertices of a longest path, the first one if there are several."""
+    """Return the vertices of the longest path; if several paths are longest, return the first."""
     tails: dict[str, list[str]] = defaultdict(list)
     for tail, head in edges:
         tails[head].append(tail)
@@ -93,7 +93,7 @@ def _find_longest_path(keys: Sequence[str], edges: Edges) -> list[str]:
 def _find_leaves(
     keys: Sequence[str], edges: Edges, path: Sequence[str]
 ) -> dict[str, list[str]] | None:
-    """Map each vertex of the path to its leaves; None if another operand is computed or shared."""
+    """Map each path vertex to its leaves; return None if another operand is computed or shared."""
     heads: dict[str, list[str]] = defaultdict(list)
     computed = {head for _, head in edges}
     for tail, head in edges:
@@ -117,7 +117,7 @@ def _route_edges(
     label: Mapping[tuple[str, str], Size],
     shapes: Mapping[str, Shape],
 ) -> list[Route]:
-    """Route each edge: straight along the path, as an arc above it, or up from an operand."""
+    """Route each edge: along the path, as an arc above the path, or up from a leaf below it."""
     place = {key: number for number, key in enumerate(path)}
     half = max(boxes[key].height for key in path) / 2
     tallest = max((label[edges[number]][1] for number in arcs), default=0.0)
@@ -151,7 +151,7 @@ def _route_edges(
 
 
 def _assign_lanes(arcs: Sequence[int], edges: Edges, place: Mapping[str, int]) -> dict[int, int]:
-    """Assign each arc to a lane above the path, counted from the lowest; longer arcs are higher."""
+    """Assign each arc to a lane above the path, numbered from the bottom; long arcs are higher."""
     span = {number: tuple(place[key] for key in edges[number]) for number in arcs}
     lanes: dict[int, int] = {}
     for number in sorted(arcs, key=lambda n: (span[n][1] - span[n][0], span[n])):

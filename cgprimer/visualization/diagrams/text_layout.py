@@ -38,7 +38,7 @@ _FALLBACK_FONTS = (
 
 @lru_cache(maxsize=1)
 def list_font_families() -> tuple[str, ...]:
-    """Return the font of pictures, and installed fallback fonts for characters that it lacks.
+    """Return the font of pictures, followed by installed fallback fonts for missing characters.
 
     >>> list_font_families()[0]
     'DejaVu Sans'
@@ -50,7 +50,7 @@ def list_font_families() -> tuple[str, ...]:
 
 
 def warn_of_missing_glyphs(texts: Iterable[str]) -> None:
-    """Warn once about all characters that no installed font has, not once per character."""
+    """Issue a single warning that lists all characters that no installed font contains."""
     missing = list(dict.fromkeys(c for text in texts for c in text if not c.isascii()))
     for family in list_font_families() if missing else ():
         from matplotlib.font_manager import findfont, get_font
@@ -87,13 +87,13 @@ def measure_text(text: str, size: float, bold: bool = False) -> float:
 
 
 def measure_block(lines: Iterable[str], size: float, bold: bool = False) -> tuple[float, float]:
-    """Return the width and height of a block of lines, in points; (0, 0) without lines."""
+    """Return width and height of a block of lines, in points; return (0, 0) for an empty block."""
     widths = [measure_text(line, size, bold) for line in lines]
     return (max(widths, default=0.0), len(widths) * size * LINE_SPACING)
 
 
 def wrap_expression(text: str, limit: int = 18) -> tuple[str, ...]:
-    """Break an expression into lines of about `limit` characters, at operators and commas only.
+    """Break an expression at operators and commas into lines of about `limit` characters.
 
     Lines start with an operator, as in printed mathematics, or end with a comma. Names, numbers
     (such as `1e-5`) and powers are not broken, so a line can be longer than `limit`. Very long
@@ -115,7 +115,7 @@ def wrap_expression(text: str, limit: int = 18) -> tuple[str, ...]:
 
 
 def measure_row_widths(texts: Iterable[str]) -> list[int]:
-    """Return the number of characters of each matrix row among lines of text.
+    """Return the number of characters in each matrix row that occurs in lines of text.
 
     >>> measure_row_widths(["W @ x", "adjoint = [[1, 2, 3],", "[4, 5, 6]]"])
     [13, 10]
@@ -126,7 +126,7 @@ def measure_row_widths(texts: Iterable[str]) -> list[int]:
 def wrap_lines(
     texts: Sequence[str], limit: int = 18, *, whole_rows: bool = True
 ) -> tuple[str, ...]:
-    """Break long lines; with `whole_rows`, matrix rows stay whole and increase the limit.
+    """Break long lines of text; with `whole_rows`, never break matrix rows and raise the limit.
 
     >>> wrap_lines(["f(a, b) + f(a, c)", "adjoint = [[-1.25, 0.125, 4],", "[0, 5, 6]]"], 9)
     ('f(a, b) + f(a, c)', 'adjoint', '= [[-1.25, 0.125, 4],', '[0, 5, 6]]')
@@ -136,7 +136,7 @@ def wrap_lines(
 
 
 def round_results(text: str) -> str:
-    """Round the number after the last equals sign, and its factors, to five digits.
+    """Round the number after the last equals sign, and the factors before it, to five digits.
 
     Expressions are unchanged.
 
@@ -180,7 +180,7 @@ def wrap_words(text: str, width: float, size: float, bold: bool = False) -> tupl
 
 
 def _split_pieces(text: str, signs: frozenset[str], depth: float) -> list[str]:
-    """Split a text at every position where a line may end; the joined pieces are the text."""
+    """Split a text into pieces after which a line may end; the joined pieces are the text."""
     pieces = [""]
     opened = 0
     previous = ""  # the last token that is not a space

@@ -129,7 +129,7 @@ DROPPED = (0, (4.0, 3.0))  #: dashes of vertices and edges that dropout removes
 
 
 def fade_color(color: str, look: Theme) -> str:
-    """Fade a color toward the background, for vertices and edges that dropout removes.
+    """Return a color faded toward the background, for vertices and edges that dropout removes.
 
     >>> fade_color("#000000", LIGHT)
     '#8c8c8c'

@@ -114,20 +114,20 @@ def tikz(diagram: Diagram, *, dark: bool = False) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _TikzFormatter:
-    """Formatter of lengths, points and fonts in TikZ; a `scale` below 1 shrinks the picture."""
+    """Formatter for lengths, points and fonts in TikZ; a `scale` below 1 shrinks the picture."""
 
     scale: float
 
     def format_length(self, points: float) -> str:
-        """Format a length, given in points, in TikZ."""
+        """Format a length in points as a TikZ length."""
         return f"{points * self.scale:.4g}bp"
 
     def format_point(self, point: Point) -> str:
-        """Format the coordinates of a point in TikZ."""
+        """Format the coordinates of a point as a TikZ coordinate pair."""
         return f"({point[0] * self.scale:.1f},{point[1] * self.scale:.1f})"
 
     def format_rectangle(self, box: Box, inset: float) -> str:
-        """Format the path of a rectangle that is smaller than a box by `inset` on each side."""
+        """Format a TikZ path for a rectangle that is `inset` smaller than a box on each side."""
         across, along = box.width / 2 - inset, box.height / 2 - inset
         return (
             f"{self.format_point((box.x - across, box.y - along))} rectangle "

@@ -24,7 +24,7 @@ def find_natural_order(
     looks: Mapping[str, Hashable],
     edges: Edges,
 ) -> dict[str, str]:
-    """Map each vertex to the vertex whose position it takes, to sort exchangeable vertices.
+    """Map vertices to new positions, so that interchangeable vertices are in natural order.
 
     Args:
         layer: layer of each vertex, in natural order.
@@ -56,7 +56,7 @@ def find_natural_order(
 def equalize_sizes(
     sizes: Mapping[str, Size], shapes: Mapping[str, Hashable], edges: Edges
 ) -> dict[str, Size]:
-    """Enlarge exchangeable vertices of similar size to a common size.
+    """Enlarge interchangeable vertices of similar size to the same size.
 
     >>> equalize_sizes({"a": (40, 20), "b": (44, 20), "s": (9, 9)}, {}, [("a", "s"), ("b", "s")])
     {'a': (44, 20), 'b': (44, 20), 's': (9, 9)}
@@ -78,7 +78,7 @@ def equalize_sizes(
 
 
 def _refine_colors(colors: Mapping[str, Hashable], edges: Edges) -> dict[str, int]:
-    """Refine vertex colors until vertices with different neighborhoods differ in color.
+    """Refine vertex colors until vertices with different neighborhoods have different colors.
 
     Source: Weisfeiler and Leman (1968), color refinement.
     """

@@ -83,7 +83,7 @@ def compute_sweep_numbers(
 
 
 class EdgeContribution(NamedTuple):
-    """The contribution of an edge to an adjoint; `tail` and `head` are indices in the primal tape.
+    """The contribution of an edge to an adjoint; `tail` and `head` are indices on the primal tape.
 
     `partial` and `product` are indices of values of the sweep's own tape.
     """
@@ -95,7 +95,7 @@ class EdgeContribution(NamedTuple):
 
 
 class BackwardSweep:
-    """A symbolic backward sweep from one output; vertices are values of the primal tape.
+    """A symbolic backward sweep that starts at one output; vertices are values on the primal tape.
 
     Attributes:
         tape: the primal tape.
@@ -110,7 +110,7 @@ class BackwardSweep:
             raise UsageError(
                 f"a backward sweep must start at a scalar, but {target!r} has shape"
                 f"{format_shape_suffix(shape)}",
-                hint=f"choose an element: of={first!r} (--of {first!r}), or add a line:"
+                hint=f"choose an element: of={first!r} (--of {first!r}), or add the line"
                 f" xl = sum({target})",
             )
         names = labels(tape)
@@ -125,11 +125,11 @@ class BackwardSweep:
         self._labels = {new: names[old] for old, new in self.edges.vertices.items() if names[old]}
 
     def build_partial_formula(self, contribution: EdgeContribution) -> Expression:
-        """Build the expression of the partial derivative on an edge."""
+        """Build the expression for the partial derivative on an edge."""
         return build_formula(self.edges.tape, contribution.partial, self._labels)
 
     def build_product_formula(self, contribution: EdgeContribution) -> Expression:
-        """Build the expression of the contribution of an edge, given the adjoint of its head."""
+        """Build the expression for the contribution of an edge, given the adjoint of its head."""
         head = contribution.head
         names = {**self._labels, self.edges.totals[head]: f"bar_{self.names[head]}"}
         return _simplify_notation(build_formula(self.edges.tape, contribution.product, names))
@@ -155,7 +155,7 @@ class BackwardSweep:
 
 @dataclass(frozen=True, eq=False)
 class BackwardNumbers:
-    """The numerical results of a backward sweep; vertices are values of the primal tape.
+    """The numerical results of a backward sweep, for the values on the primal tape.
 
     Attributes:
         tape: the primal tape.
@@ -250,7 +250,7 @@ def compute_tangents(
 
 
 def build_formula(tape: Tape, index: int, names: Mapping[int, str]) -> Expression:
-    """Convert a value of a tape to an expression in the named values of the tape."""
+    """Convert a value on a tape to an expression in terms of the tape's named values."""
     if index in names:
         return Name(names[index])
     instruction = tape.instruction(index)

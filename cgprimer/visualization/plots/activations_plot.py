@@ -176,7 +176,7 @@ def activation_distributions(
 
 
 def _build_network(depth: int, width: int, activation: str, normalized: bool) -> ExpressionGraph:
-    """Build a deep network with hidden layers h1, h2, ...; with batch normalization on request."""
+    """Build a deep network with hidden layers h1, h2, ..., optionally with batch normalization."""
     lines = [f"input x[{_INPUTS}]", f"parameter w[{width}], b"]
     for k in range(1, depth + 1):
         before = f"h{k - 1}" if k > 1 else "x"

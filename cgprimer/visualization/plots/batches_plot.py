@@ -145,7 +145,7 @@ def _split_samples(
     loss: str,
     seed: int,
 ) -> list[Dataset]:
-    """Split the data into batches; the last item contains the samples of all batches.
+    """Split the data into batches, and append an item with the samples of all batches.
 
     `sizes` are the number of samples per batch and the number of batches.
     """
@@ -170,7 +170,7 @@ def _split_samples(
 def _draw_panel(
     axes: slide.Axes, landscape: Landscape, path: BatchDescent, k: int, count: int, look: Theme
 ) -> None:
-    """Draw the path and the updates of one batch; if `k` equals `count`, the updates of all."""
+    """Draw the path and the updates of batch `k`; if `k` equals `count`, draw all updates."""
     axes.plot(*path.points.T, color=look.ink, linewidth=1.2, label="path", zorder=2)
     axes.plot(*path.points[0], marker="o", markersize=15, markerfacecolor="none", linestyle="",
               markeredgewidth=2.2, color=look.ink, label="start", zorder=4)  # fmt: skip
@@ -195,7 +195,7 @@ def _draw_panel(
 
 
 def _align_surfaces(landscapes: Sequence[Landscape]) -> tuple[list[LossSurface], float]:
-    """Give loss surfaces a common floor and scale; return them and their maximum loss."""
+    """Align loss surfaces to a common floor and scale; return them and their maximum loss."""
     surfaces = [build_loss_surface(landscape) for landscape in landscapes]
     logarithmic = all(surface.logarithmic for surface in surfaces)
     floor = (max if logarithmic else min)(surface.floor for surface in surfaces)

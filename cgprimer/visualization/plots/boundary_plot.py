@@ -41,7 +41,7 @@ _TINT = 0.24  # strength of the color of a class in its region
 
 @dataclass(frozen=True, eq=False)
 class Plane:
-    """The plane of two inputs, with its decision regions and the samples in it.
+    """The plane spanned by two inputs, with its decision regions and its samples.
 
     Attributes:
         names: names of the inputs.
@@ -189,7 +189,7 @@ def choose_region_colors(plane: Plane, look: Theme) -> tuple[list[str], list[str
 def moments_of(
     run: Run, data: Any, columns: Mapping[str, str] | None = None, most: int = 60
 ) -> tuple[Plane, list[Snapshot]]:
-    """Return the plane of the inputs and at most `most` evenly spaced snapshots of a run."""
+    """Return the plane of the inputs, and evenly spaced snapshots of a run (at most `most`)."""
     ((_, loaded),) = name_runs([run]).items()
     graph = loaded.known_graph
     loss = loaded.settings.get("loss", "squared-error")
@@ -252,7 +252,7 @@ def _build_plane(run: TrainingRun, data: Dataset) -> Plane:
 
 
 def _predict(run: TrainingRun, data: Any) -> Array:
-    """Compute predictions of shape (samples, outputs); classes are predicted as probabilities."""
+    """Compute predictions of shape (samples, outputs); for classes, predict probabilities."""
     predictions = convert_to_probabilities(
         run.predict(data), run.settings.get("loss", "squared-error")
     )
@@ -262,7 +262,7 @@ def _predict(run: TrainingRun, data: Any) -> Array:
 def _take_snapshot(
     run: TrainingRun, plane: Plane, data: Dataset, step: int, loss: float
 ) -> Snapshot:
-    """Compute the predictions and decision regions of a run with its current parameters."""
+    """Compute the predictions and decision regions for the current parameters of a run."""
     first, second = np.meshgrid(*plane.sides)
     grid = combine_elements(dict(zip(plane.names, (first.ravel(), second.ravel()), strict=True)))
     fields = _predict(run, grid).T.reshape(-1, *first.shape)
@@ -284,7 +284,7 @@ def _take_snapshot(
 def outline_regions(
     sides: tuple[Array, Array], bounds: Sequence[tuple[Array, float, float]]
 ) -> tuple[list[list[Array]], list[Array]]:
-    """Return closed outlines of the regions in which scalar fields lie between given bounds.
+    """Return closed outlines of the regions where each scalar field lies between its bounds.
 
     The second result has the lines on which a field equals its lower bound.
 

@@ -174,9 +174,9 @@ def cost_growth(
 
 
 def sort_counts(counts: int | Iterable[int], name: str) -> list[int]:
-    """Sort one or several positive integers, without duplicates; numpy integers are accepted.
+    """Return one or several positive integers as a sorted list without duplicates.
 
-    Raises UsageError for other values; `name` names them in the message.
+    NumPy integers are accepted. Raises UsageError for other values; the message contains `name`.
     """
     values = list(counts) if isinstance(counts, Iterable) else [counts]
     if not values or any(not isinstance(value, Integral) or value < 1 for value in values):
@@ -185,7 +185,7 @@ def sort_counts(counts: int | Iterable[int], name: str) -> list[int]:
 
 
 def _measure_seconds(program: DerivativeProgram, graph: ExpressionGraph) -> float:
-    """Measure the minimum run time of a program on one sample, in seconds."""
+    """Measure the minimum run time of a program for one sample, in seconds."""
     runner = Runner(program)
     random = np.random.default_rng(0)
     columns = {name: random.random(1) for name in graph.inputs}
@@ -195,12 +195,12 @@ def _measure_seconds(program: DerivativeProgram, graph: ExpressionGraph) -> floa
 
 
 def _list_points(costs: Sequence[Cost], kind: str) -> list[tuple[int, float]]:
-    """Convert costs to points (number of parameters, cost) of one kind, such as ``seconds``."""
+    """Convert costs to points (number of parameters, cost); `kind` selects the cost."""
     return [(cost.parameters, float(getattr(cost, kind))) for cost in costs]
 
 
 def _draw_panel(axes: slide.Axes, growth: CostGrowth, kind: str, bound: float, look: Theme) -> None:
-    """Plot the costs of all methods of one kind: ``operations`` or ``seconds``."""
+    """Plot one kind of cost, ``operations`` or ``seconds``, for all methods."""
     points = _list_points(growth.primal, kind)
     sizes, primal = (list(side) for side in zip(*points, strict=True))
     band = (sizes, primal)
@@ -233,7 +233,7 @@ def _draw_panel(axes: slide.Axes, growth: CostGrowth, kind: str, bound: float, l
 def _mark_last_cost(
     axes: slide.Axes, growth: CostGrowth, method: str, kind: str, color: str, look: Theme
 ) -> None:
-    """Mark the last point of a method that does not support larger graphs."""
+    """Mark the last point of a method's curve if the method does not support larger graphs."""
     last, cost = _list_points(growth.methods[method], kind)[-1]
     others = [growth.primal, *(c for name, c in growth.methods.items() if name != method)]
     values = [v for c in others for size, v in _list_points(c, kind) if size == last]

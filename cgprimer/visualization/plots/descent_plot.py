@@ -111,7 +111,7 @@ def descents(
     optimizers: Names = ("adam",), rates: Mapping[str, float] | None = None,
     steps: int = 10_000, seed: int = 0,
 ) -> list[LossCurve]:  # fmt: skip
-    """Compute the loss curves that :func:`descent` draws; the first is Levenberg-Marquardt."""
+    """Compute the loss curves that :func:`descent` draws, beginning with Levenberg-Marquardt."""
     steps, seed = check_integer("steps", steps, minimum=1), check_integer("the seed", seed)
     names = normalize_names(optimizers, "optimizers")
     for name in names:

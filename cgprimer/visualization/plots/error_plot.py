@@ -162,7 +162,7 @@ class StepErrors:
     refused: dict[str, str]
 
     def find_best_steps(self, scheme: str) -> Array:
-        """Return a mask of the step sizes at which a scheme has its minimum expected error."""
+        """Return a mask of the step sizes at which a scheme's expected error is minimal."""
         # The expected error of a step is the maximum error of its neighbourhood.
         padded = np.pad(self.errors[scheme], _NEIGHBOURS, constant_values=math.nan)
         near = np.lib.stride_tricks.sliding_window_view(padded, 2 * _NEIGHBOURS + 1)
@@ -176,11 +176,11 @@ class StepErrors:
         return expected <= least
 
     def best(self, scheme: str) -> float:
-        """Return the largest step size at which a scheme has its minimum expected error."""
+        """Return the largest step size at which a scheme's expected error is minimal."""
         return float(self.steps[np.flatnonzero(self.find_best_steps(scheme))[-1]])
 
     def slope(self, scheme: str, low: float, high: float) -> float:
-        """Fit the slope of the log error over the log step size, between two step sizes."""
+        """Fit the slope of the log error over the log step size between two step sizes."""
         errors = self.errors[scheme]
         inside = (self.steps >= low) & (self.steps <= high) & (errors > 0)
         if inside.sum() < 2:
@@ -261,7 +261,7 @@ def _compute_absolute_error(value: float, exact: Any) -> float:
 
 
 def _format_default_title(errors: StepErrors) -> str:
-    """Format the default title: the formula, the derivative and the point."""
+    """Format the default title of the plot from the formula, the derivative and the point."""
     formula = f"{errors.of} = {errors.formula}: "
     if len(errors.formula) > _MAX_FORMULA_LENGTH:
         formula = ""
@@ -286,7 +286,7 @@ def _format_curve_label(errors: StepErrors, scheme: str) -> str:
 
 
 def _find_best_point(errors: StepErrors, scheme: str, shown: Array) -> tuple[float, float] | None:
-    """Return the point of an error curve at its best step size; None if all are 0 or nan."""
+    """Return the point of an error curve at its best step size; None if no error is positive."""
     if not np.nanmax(errors.errors[scheme], initial=0) > 0:
         return None
     distances = np.abs(np.log(errors.steps / errors.best(scheme)))
@@ -323,7 +323,7 @@ def _draw_guides(axes: slide.Axes, errors: StepErrors, look: Theme) -> None:
 
 
 def _find_rounding_start(errors: StepErrors, scheme: str, best: float) -> float:
-    """Return the smallest step size at which the difference does not round to 0."""
+    """Return the smallest step size for which the difference is not rounded to 0."""
     is_lost = (errors.errors[scheme] > 0.3 * abs(errors.derivative)) & (errors.steps < best)
     lost = errors.steps[is_lost] if errors.derivative else []
     return float(max(3 * max(lost, default=0.0), 30 * errors.steps[0]))

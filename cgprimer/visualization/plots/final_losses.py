@@ -14,7 +14,7 @@ _AXES = {SAMPLES: "training samples", GRAPH: "model"}
 
 
 def choose_sweep_axis(sweep: Sweep) -> str | None:
-    """Return the sweep setting for the horizontal axis; None if loss curves are drawn instead.
+    """Return the sweep setting for the horizontal axis, or None to draw loss curves instead.
 
     The setting is ``samples`` or ``graph``.
     """
@@ -72,7 +72,7 @@ def final_losses(
 def _compute_mean_final_loss(
     sweep: Sweep, rest: list[Any], key: Any, axis: str, value: Any, kind: str
 ) -> float:
-    """Return the mean final loss of all runs with equal settings; nan if a run diverged."""
+    """Return the mean final loss of the runs with equal settings; return nan if a run diverged."""
     ends = []
     for of, other, run in zip(sweep.varied, rest, sweep.runs, strict=True):
         if other == key and of[axis] == value:
@@ -83,6 +83,6 @@ def _compute_mean_final_loss(
 
 
 def _compute_validation_loss(run: TrainingRun) -> float:
-    """Return the validation loss of the final parameters of a run; nan without validation."""
+    """Return the validation loss of a run's final parameters; return nan if it has none."""
     losses = run.validation_losses
     return losses[run.best_epoch - 1] if losses else nan  # the last epoch without patience

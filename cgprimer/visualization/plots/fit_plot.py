@@ -23,7 +23,7 @@ _MANY = 200  # with more data, markers are small
 def fit(
     found: Fit, *, level: float = 0.95, dark: bool = False, title: str | None = None
 ) -> slide.Figure:
-    """Draw the result of :func:`cgprimer.fit`, and below it the residuals.
+    """Draw the result of :func:`cgprimer.fit` with the residuals below it.
 
     With one input and one output, the data, the fitted curve and its confidence band are drawn;
     otherwise measured values over computed values. A pattern in the residuals indicates a wrong
@@ -90,7 +90,7 @@ def _draw_residuals(axes: slide.Axes, result: Fit, positions: list[Array], look:
 
 
 def _draw_curve(axes: slide.Axes, result: Fit, level: float, look: Theme) -> Array:
-    """Draw the data and the fitted curve with its confidence band; return the inputs."""
+    """Draw the data and the fitted curve with its confidence band; return the input values."""
     from matplotlib.colors import to_rgba
 
     name, output = result.graph.inputs[0], result.graph.outputs[0]

@@ -183,7 +183,7 @@ def function_curves(
     at: Mapping[str, float] | None = None, of: str | None = None, wrt: str | None = None,
     loss: str | None = None, order: int = 1, tangent: float | None = None, points: int = 801,
 ) -> FunctionCurves:  # fmt: skip
-    """Compute a function and its derivatives at equidistant points, with repeated reverse mode.
+    """Compute a function and its derivatives at equidistant points by repeated reverse mode.
 
     >>> from cgprimer.core.graph import parse
     >>> curves = function_curves(parse("xw = xa^3"), 0, 2, order=2, tangent=1.0, points=3)
@@ -257,7 +257,7 @@ def _choose_range(
 def _build_derivatives(
     primal: Tape, of: str, wrt: str, order: int, at: Mapping[str, float]
 ) -> list[Function]:
-    """Build an output as a function of one variable, and its derivatives up to a given order.
+    """Build the output as a function of one variable, and its derivatives up to an order.
 
     The tape of each derivative is the gradient of the previous tape. Derivatives are nan where the
     function is nan.
@@ -281,7 +281,7 @@ def _build_derivatives(
 
 
 def _is_tangent(function: Function, place: float, value: float, slope: float, exact: Any) -> bool:
-    """Return whether the left and right derivatives both equal `slope`, which fails at a kink."""
+    """Return whether the left and right derivatives both equal `slope`; at a kink they do not."""
     if not np.isfinite([value, slope]).all():
         return False
     if exact is not None:
@@ -319,7 +319,7 @@ def _find_jumps(function: Function, places: Array, values: Array) -> tuple[Jump,
 
 
 def _choose_limits(curves: FunctionCurves) -> tuple[float, float]:
-    """Choose limits of the vertical axis that cut off poles."""
+    """Choose limits for the vertical axis that cut off poles."""
     values = np.concatenate(curves.orders)
     values = values[np.isfinite(values)]
     if curves.tangent:
@@ -335,7 +335,7 @@ def _choose_limits(curves: FunctionCurves) -> tuple[float, float]:
 def _insert_gaps(
     places: Array, values: Array, jumps: Sequence[Jump], limits: tuple[float, float]
 ) -> tuple[Array, Array]:
-    """Insert a gap at each jump and at each pole into the points of a curve.
+    """Insert gaps into the points of a curve at each jump and at each pole.
 
     At a jump, the curve continues on both sides up to the jump. At a pole, it leaves the plot at
     the top and returns at the bottom, or vice versa.
@@ -352,7 +352,7 @@ def _insert_gaps(
 
 
 def _use_offset_axis(axes: slide.Axes, which: str) -> None:
-    """Put ticks on an axis; ticks that differ only in late digits are shown minus an offset."""
+    """Set the ticks of an axis; subtract an offset from ticks that differ only in late digits."""
     slide.use_linear_axis(axes, which)
     axis = axes.xaxis if which == "x" else axes.yaxis
     low, high = sorted(axis.get_view_interval())
@@ -369,7 +369,7 @@ def _use_offset_axis(axes: slide.Axes, which: str) -> None:
 
 
 def _describe_cut_values(curves: FunctionCurves, low: float, high: float) -> list[str]:
-    """Describe the values that are not drawn: outside the limits, or beyond the float range."""
+    """Describe the values that are not drawn: outside the limits or beyond the float range."""
     every = np.concatenate([values[~np.isnan(values)] for values in curves.orders])
     sides = ["top"] * bool(every.max() > high) + ["bottom"] * bool(every.min() < low)
     notes = [f"cut off at the {' and the '.join(sides)}"] if sides else []

@@ -30,7 +30,7 @@ _NAMES_WIDTH = 800.0  # points for the names of the layers below the axis
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """The inner variables at one depth: at the same distance from the output.
+    """The inner variables at one depth, which is their distance from the output.
 
     Attributes:
         names: names of the variables.
@@ -100,7 +100,7 @@ def gradients(
 
 
 def _draw_norms(axes: slide.Axes, layers: tuple[Layer, ...], look: Theme) -> None:
-    """Plot the norms of adjoints against depth, with a sentence about their change."""
+    """Plot the norms of adjoints against depth, with a sentence on how the norms change."""
     sizes = np.array([layer.size for layer in layers])
     points = [(k, s) for k, layer in enumerate(layers) for s in layer.sizes if 0 < s < np.inf]
     style = slide.choose_curve_style(0, look)
@@ -147,7 +147,7 @@ def adjoint_sizes(
 
 
 def describe_change(layers: tuple[Layer, ...]) -> str:
-    """Describe how the adjoint changes from the output to the deepest layer, in one sentence."""
+    """Describe in one sentence how the adjoint changes from the output to the deepest layer."""
     sizes = [layer.size for layer in layers]
     for depth, size in enumerate(sizes):
         if not 0 < size < np.inf:

@@ -24,7 +24,7 @@ _SINGLE_THREAD_SIZE = 2**18  # multiplications for which OpenBLAS uses one threa
 
 
 class MeanLoss:
-    """The mean loss as a function of two parameters; other parameters are fixed."""
+    """The mean loss as a function of two parameters, with the other parameters fixed."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ def _find_batched_function(name: Any) -> Callable[..., Array]:
         return plain
 
     def multiply(a: Array, b: Array) -> Array:
-        """Multiply vectors and matrices that have leading axes for points and samples."""
+        """Multiply vectors or matrices whose leading axes are points and samples."""
         vector, matrix = (a, b) if name.left_rank == 1 else (b, np.swapaxes(a, -1, -2))
         if matrix.ndim == 4 and matrix.shape[1] == 1 and vector.ndim > 1:  # a matrix per point
             return _multiply_in_blocks(vector, matrix[:, 0])

@@ -126,7 +126,7 @@ class Landscape:
 
     @property
     def lowest(self) -> tuple[float, float]:
-        """Grid point with the minimum loss."""
+        """The grid point with the minimum loss."""
         row, column = np.unravel_index(np.nanargmin(self.losses), self.losses.shape)
         return float(self.first[column]), float(self.second[row])
 
@@ -196,7 +196,7 @@ def compute_landscape(
 def _resolve_parameter_values(
     graph: ExpressionGraph, data: Any, options: LandscapeOptions, names: tuple[str, str]
 ) -> dict[str, Any]:
-    """Return the given or declared value of each parameter, without splitting arrays."""
+    """Return the given or declared value of each parameter; arrays stay whole."""
     given_values = check_named_values(
         "at", options.at, "parameter", graph.parameters, shapes=graph.shapes, parts=True
     )
@@ -212,7 +212,7 @@ def _choose_reference(
     truth: Mapping[str, float],
     declared: Mapping[str, float],
 ) -> tuple[tuple[float, float] | None, str]:
-    """Choose reference values of the two parameters, and their kind: true, given or declared."""
+    """Choose reference values for both parameters, and their kind: true, given or declared."""
     if all(name in truth for name in names):
         return (float(truth[names[0]]), float(truth[names[1]])), "true"
     given_values = check_named_values(
@@ -275,7 +275,7 @@ def _compute_path(
 
 
 def _choose_parameters(graph: ExpressionGraph, over: Names) -> tuple[str, str]:
-    """Return the two parameters of a surface; by default the first two parameter elements."""
+    """Return the two parameters of a surface; the default is the first two parameter elements."""
     elements = ParameterVectors(graph).elements
     chosen = over or elements[:2]
     names = normalize_names(chosen, "over") if chosen else ()
@@ -302,7 +302,7 @@ def _choose_ranges(
     kind: str,
     start: Mapping[str, float],
 ) -> list[Range]:
-    """Return the given range of each parameter, or a range around the minimum."""
+    """Return the given range of each parameter, or choose a range around the minimum."""
     pairs = list(ranges) if isinstance(ranges, Iterable) else [ranges]
     if not pairs:
         return _choose_ranges_around_minimum(names, at_point, reference, kind, start)
@@ -324,7 +324,7 @@ def _choose_ranges_around_minimum(
     kind: str,
     start: Mapping[str, float],
 ) -> list[Range]:
-    """Choose ranges around the true values, or around a minimum near the start."""
+    """Choose ranges around the true values or around a minimum near the start."""
     middle = np.array(reference or (0.0, 0.0))
     half = np.full(2, _MIN_HALF_RANGE)
     if kind != "true":
@@ -337,7 +337,7 @@ def _choose_ranges_around_minimum(
 
 
 def _find_minimum(at_point: LossAtPoint, start: Array) -> Array | None:
-    """Find a local minimum by the BFGS method; None if the method does not converge.
+    """Find a local minimum by the BFGS method; return None if the method does not converge.
 
     SciPy has the same method; to import it takes longer than the rest of the plot.
 

@@ -44,7 +44,7 @@ def loss(
     dark: bool = False,
     title: str | None = None,
 ) -> slide.Figure:
-    """Draw the training losses and validation losses of one or several runs.
+    """Draw the training losses and validation losses of one or more runs.
 
     A star marks the epoch with minimum validation loss. Over epochs, a curve starts at 0 with the
     loss before the first step. A run that diverges leaves the picture at the top or ends in a ring,
@@ -116,7 +116,7 @@ def _add_undrawn_entries(
 
 
 def _scale_axes(axes: Any, log_axes: str, limits: tuple[float | None, float | None]) -> None:
-    """Make axes linear or logarithmic; `limits` are the limits of a logarithmic loss axis."""
+    """Make axes linear or logarithmic; `limits` applies to a logarithmic loss axis."""
     if "x" in log_axes:
         slide.use_log_axis(axes, "x")
     else:
@@ -153,7 +153,7 @@ class _Curve:
 
 
 def _choose_window(smooth: int | None, longest: int) -> int:
-    """Return the window of the moving average; the default depends on the longest run."""
+    """Return the window size of the moving average; the default depends on the longest run."""
     if smooth is None:
         smooth = 1 if longest <= _READABLE else longest // 100
     return check_integer("the window of the moving average (smooth)", smooth, minimum=1)
@@ -162,7 +162,7 @@ def _choose_window(smooth: int | None, longest: int) -> int:
 def _build_curve(
     name: str, run: TrainingRun, names: list[str], by: str, validation: bool
 ) -> _Curve:
-    """Collect the losses of a training run; `names` lists all runs in the order of the plot."""
+    """Collect the losses of a training run; its position in `names` determines its style."""
     validation_losses = validation_curve(run, by) if validation else ([], [])
     return _Curve(name, run, names.index(name), over_time(run, by), validation_losses)
 
@@ -218,7 +218,7 @@ def _draw_validation(axes: Any, curve: _Curve, look: Theme) -> None:
 
 
 def _mark_best(axes: Any, curve: _Curve, look: Theme) -> None:
-    """Mark the epoch with minimum validation loss by a star whose shape depends on the run."""
+    """Mark the epoch with the minimum validation loss by a star shape specific to the run."""
     positions, losses = curve.validation
     if not any(map(isfinite, losses)):
         return
@@ -256,14 +256,14 @@ def over_time(run: TrainingRun, by: str) -> tuple[list[float], list[float]]:
 
 
 def validation_curve(run: TrainingRun, by: str) -> tuple[list[float], list[float]]:
-    """Return the steps or epochs after which validation losses were computed, and the losses."""
+    """Return the validation losses of a run, preceded by their steps or epochs."""
     distance = 1.0 if by == "epoch" else steps_per_epoch(run)
     losses = list(run.validation_losses)
     return [distance * (k + 1) for k in range(len(losses))], losses
 
 
 def compute_moving_average(values: Sequence[float], window: int) -> list[float]:
-    """Compute the moving average over a window around each value; windows shrink at the ends.
+    """Compute the moving average in a window around each value; windows shrink at the ends.
 
     Values that are not finite are omitted from the means.
 
@@ -280,7 +280,7 @@ def compute_moving_average(values: Sequence[float], window: int) -> list[float]:
 
 
 def _sum_windows(values: Array, window: int) -> Array:
-    """Return the sum over a window around each value, with zero padding at both ends."""
+    """Return the sum over a window around each value; both ends are padded with zeros."""
     # A window is composed of blocks of 1, 2, 4, ... values. Differences of running sums would be
     # faster, but the rounding error of a loss of 1e50 would exceed all later losses.
     blocks = np.pad(values, ((window - 1) // 2, window // 2))
@@ -296,7 +296,7 @@ def _sum_windows(values: Array, window: int) -> Array:
 
 
 def _is_exploding(losses: Sequence[float]) -> bool:
-    """Return whether the final loss is far above the initial losses."""
+    """Return whether the final loss of a run is far above its initial losses."""
     # If the first losses ascend, the run explodes from its first step.
     ascends = all(a < b for a, b in pairwise(losses[:_FIRST]))
     start = abs(losses[0] if ascends else _estimate_typical_initial_loss(losses))
@@ -322,7 +322,7 @@ def _estimate_typical_initial_loss(losses: Sequence[float]) -> float:
 def _choose_limits(
     losses: Sequence[float], means: Sequence[float], top: float
 ) -> tuple[float | None, float | None]:
-    """Return the limits of a logarithmic loss axis; None for automatic limits.
+    """Return the limits of a logarithmic loss axis, or None for automatic limits.
 
     The axis ends above the start of runs that diverge, and not far outside the means: samples that
     are fitted by chance have losses of almost 0.
@@ -338,7 +338,7 @@ def _choose_limits(
 
 
 def _choose_log_axes(log: str, losses: Sequence[float]) -> str:
-    """Return which axes are logarithmic: '', 'x', 'y' or 'xy'."""
+    """Return which axes are logarithmic as a string: '', 'x', 'y' or 'xy'."""
     is_possible = max(losses) > 0 and min(losses) >= 0
     if log in ("y", "both") and not is_possible:
         reason = "a loss is negative" if min(losses) < 0 else "no loss is above 0"

@@ -19,7 +19,7 @@ _STEEP = 10.0  # maximum over median of a function, from which on its scale is l
 
 @dataclass(frozen=True, eq=False)
 class LossSurface:
-    """A loss landscape prepared for a plot: on a finer grid, on a linear or logarithmic scale.
+    """A loss landscape prepared for plotting: on a finer grid, on a linear or logarithmic scale.
 
     Attributes:
         first: values of the first parameter; shape (n,).
@@ -56,7 +56,7 @@ class LossSurface:
         return float(np.nanmax(self.losses))
 
     def interpolate_heights(self, first: Array, second: Array) -> Array:
-        """Interpolate the heights at points between grid points bilinearly."""
+        """Interpolate the surface heights bilinearly at points between grid points."""
         across = np.interp(first, self.first, np.arange(len(self.first)))
         along = np.interp(second, self.second, np.arange(len(self.second)))
         column = np.minimum(across.astype(int), len(self.first) - 2)
@@ -90,7 +90,7 @@ def _refine_linearly(values: Array) -> Array:
 
 
 def _refine_rows(values: Array) -> Array:
-    """Insert interpolated values into each row: by splines, but linearly next to missing values.
+    """Insert interpolated values into each row: splines, or lines next to missing values.
 
     The curves are Catmull-Rom splines, which pass through each point with the slope of the line
     through its neighbors. SciPy's splines spread a single nan over the whole surface.

@@ -15,7 +15,7 @@ _UNITS = ("bytes", "kB", "MB", "GB")
 def memory(
     kept: Memory | Mapping[str, Memory], *, dark: bool = False, title: str | None = None
 ) -> slide.Figure:
-    """Plot the memory saved for the backward pass as the forward pass proceeds, in bytes.
+    """Plot the memory saved for the backward pass, in bytes, as the forward pass proceeds.
 
     Args:
         kept: result of :func:`cgprimer.memory`, or several results keyed by name.

@@ -51,7 +51,7 @@ def noise(
     dark: bool = False,
     title: str | None = None,
 ) -> slide.Figure:
-    """Draw SGD at a local minimum: full-batch descent stays there, small batches may leave.
+    """Draw runs of SGD near a local minimum, which small batches may leave and full batches do not.
 
     The loss is drawn over one parameter, and below it the paths: one path of gradient descent with
     all samples, and one run of SGD for each seed. All runs have the same start and learning rate.
@@ -119,7 +119,7 @@ class Panel:
 
     @property
     def sentence(self) -> str:
-        """Sentence about the number of runs that leave the valley."""
+        """Sentence that states how many runs leave the valley."""
         count = int(self.left.sum())
         leave = "leaves" if count == 1 else "leave"
         text = f"batch size {self.batch_size}: {count} of {len(self.paths)} runs {leave} the valley"
@@ -155,7 +155,7 @@ class NoisyDescents:
 
     @property
     def sentence(self) -> str:
-        """Sentence about the point where full-batch gradient descent ends."""
+        """Sentence that states where full-batch gradient descent ends."""
         where = f"{self.name} ≈ {format_number(float(self.full[-1]), 3)}"
         inside = (self.values >= self.valley[0]) & (self.values <= self.valley[1])
         lowest = self.values[np.nanargmin(np.where(inside, self.losses, np.inf))]
@@ -179,7 +179,7 @@ def noisy_descents(
     loss: str = "squared-error",
     seed: int = 0,
 ) -> NoisyDescents:
-    """Compute the data that :func:`noise` draws; the arguments are the same."""
+    """Compute the data that :func:`noise` draws; both functions have the same arguments."""
     steps = check_integer("steps", steps, minimum=1)
     seed, runs = check_integer("the seed", seed), check_integer("seeds", seeds, minimum=1)
     sizes = sort_counts(batch_sizes, "batch sizes")
@@ -225,7 +225,7 @@ def noisy_descents(
 
 
 def _build_panel(size: int, paths: Array, valley: tuple[float, float]) -> Panel:
-    """Find the SGD runs with one batch size that leave the valley, given all paths."""
+    """Group the SGD runs with one batch size, and find those that leave the valley."""
     steps = paths.shape[1] - 1
     ends = np.median(paths[:, -max(1, steps // 10) :], axis=1)
     finite = np.isfinite(ends)
@@ -271,7 +271,7 @@ def _choose_range(
 ) -> tuple[float, float]:
     """Return the given range of the parameter, or a range around its start and its true value."""
     if len(ranges) > 1:
-        raise UsageError(f"`ranges` must have one range, got {len(ranges)}")
+        raise UsageError(f"`ranges` must contain exactly one range, got {len(ranges)}")
     if ranges:
         low, high = (check_real_number("an end of the range", end) for end in ranges[0])
         if not low < start < high:
@@ -309,7 +309,7 @@ def _sample_batches(seed: int, count: int, size: int, steps: int) -> list[Array]
 def _compute_path(
     loss_over: _LossOverParameter, start: float, rate: float, batches: Sequence[Array]
 ) -> Array:
-    """Return the path of gradient descent that uses one batch of samples per step."""
+    """Return the path of gradient descent that uses one batch of samples in each step."""
     path = [start]
     for chosen in batches:
         path.append(path[-1] - rate * loss_over(path[-1], chosen)[1])
@@ -317,7 +317,7 @@ def _compute_path(
 
 
 def _find_valley(values: Array, losses: Array, end: float) -> tuple[float, float]:
-    """Return the nearest local maxima of the loss on either side of a point, or infinity."""
+    """Return the nearest local maxima of the loss to the left and right of a point, or infinity."""
     inner = losses[1:-1]
     maxima = values[1:-1][(inner >= losses[:-2]) & (inner > losses[2:])]
     below, above = maxima[maxima <= end], maxima[maxima > end]

@@ -40,7 +40,7 @@ def parameters(
     dark: bool = False,
     title: str | None = None,
 ) -> slide.Figure:
-    """Draw the parameters of one or several runs over time, and their true values.
+    """Draw the parameters of one or more runs over time, together with their true values.
 
     Every parameter has a panel with its own scale; a dashed line is its true value. A run whose
     values become a thousand times as large as the true value leaves the panel, and the legend says
@@ -177,7 +177,7 @@ def over_time(run: TrainingRun, by: str, chosen: Sequence[str]) -> OverTime:
 
 
 def _has_diverged(history: OverTime, name: str, truth: Values) -> bool:
-    """Return whether a parameter has diverged: some value is far from the true value."""
+    """Return whether a parameter has diverged, because a value is too far from the true value."""
     values = history.values.get(name, [])
     return any(not abs(value) <= _compute_divergence_limit(values, name, truth) for value in values)
 

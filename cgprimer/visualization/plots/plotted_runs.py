@@ -20,7 +20,7 @@ Run: TypeAlias = TrainingRun | str | Path
 
 
 def name_runs(runs: Sequence[Run | Mapping[str, Run]]) -> dict[str, TrainingRun]:
-    """Load training runs, and key them by name: a mapping key, a file name or an index.
+    """Load training runs, and name each run by its mapping key, its file name or its index.
 
     The name of a file is its name without ``.json``, or the whole path if two names would be equal.
     A single run without a name is called ``training``.
@@ -56,7 +56,7 @@ def name_runs(runs: Sequence[Run | Mapping[str, Run]]) -> dict[str, TrainingRun]
 
 
 def choose_axis(runs: Mapping[str, TrainingRun], by: str = "auto") -> str:
-    """Choose the horizontal axis, `step` or `epoch`; `auto` is epochs if every run has five."""
+    """Choose the horizontal axis: `auto` selects epochs if every run has at least five epochs."""
     for name, run in runs.items():
         if not run.steps:
             raise UsageError(
@@ -73,7 +73,7 @@ def choose_axis(runs: Mapping[str, TrainingRun], by: str = "auto") -> str:
 
 
 def steps_per_epoch(run: TrainingRun) -> float:
-    """Return the number of steps per epoch; it is computed for old files that lack it."""
+    """Return the number of steps per epoch, which is computed if an old file lacks it."""
     return float(run.settings.get("steps_per_epoch") or run.steps / max(1, run.epochs))
 
 
@@ -89,6 +89,6 @@ def merge_true_values(runs: Mapping[str, TrainingRun]) -> dict[str, float]:
             if truth.setdefault(parameter, value) != value:
                 raise UsageError(
                     f"the true value of {parameter} in the run {name!r} differs from earlier runs",
-                    hint="draw the runs one by one",
+                    hint="draw each run separately",
                 )
     return truth

@@ -77,7 +77,7 @@ def points(
 
 
 def _format_axis_label(varied: list[str], at: Mapping[str, Any]) -> str:
-    """Format the label of the horizontal axis: the first name, and names that vary with it."""
+    """Format the label of the horizontal axis: the first varied name, followed by the others."""
     x = np.asarray(at[varied[0]], float)
     equal = [name for name in varied[1:] if np.array_equal(at[name], x)]
     ranges = [
@@ -89,7 +89,7 @@ def _format_axis_label(varied: list[str], at: Mapping[str, Any]) -> str:
 
 
 def _require_varied_names(graph: ExpressionGraph, at: Mapping[str, Any] | None) -> list[str]:
-    """Return the names with several values; raise UsageError if there are none."""
+    """Return the names that have several values; raise UsageError if no name has."""
     varied = find_varied_names(graph, at)
     if not varied:
         first = next((n for n in graph.inputs if n not in graph.shapes), "NAME")

@@ -57,7 +57,7 @@ def _choose_title_style(look: Theme) -> dict[str, Any]:
 def create_plot(
     dark: bool, title: str | None, default_title: str, *, x: str, y: str
 ) -> tuple[Figure, Axes, Theme]:
-    """Create a slide with a title and one pair of axes; return figure, axes and theme.
+    """Create a slide with a title and one pair of axes; return its figure, axes and theme.
 
     >>> figure, axes, look = create_plot(False, None, "Loss", x="step", y="loss")
     >>> axes.get_title(), axes.get_xlabel(), [float(side) for side in figure.get_size_inches()][1]
@@ -127,7 +127,7 @@ def choose_log_ticks(low: float, high: float, *, max_ticks: int = 9) -> list[flo
     from matplotlib.ticker import MaxNLocator
 
     def keep_visible(ticks: Iterable[float]) -> list[float]:
-        """Keep the ticks within the limits of the axis."""
+        """Return the ticks that lie within the limits of the axis."""
         return [tick for tick in ticks if low <= tick <= high]
 
     exponents = range(floor(log10(low)), floor(log10(high)) + 1)
@@ -145,7 +145,7 @@ def choose_log_ticks(low: float, high: float, *, max_ticks: int = 9) -> list[flo
 
 
 def use_linear_axis(axes: Axes, which: str, *, max_ticks: int = 8, integers: bool = False) -> None:
-    """Put ticks on axis `x`, `y` or `z` at multiples of 1, 2 or 5, with plain labels.
+    """Set the ticks of axis `x`, `y` or `z` to multiples of 1, 2 or 5, with plain labels.
 
     With `integers` ticks are integers only, even if there is only one.
     """
@@ -210,7 +210,7 @@ def annotate_point(
 def mark_end(
     axes: Axes, point: tuple[float, float], text: str, color: str, look: Theme, *, up: bool = True
 ) -> None:
-    """Mark the end of a shorter curve with a ring, and write a text next to the ring."""
+    """Mark the end of a curve that ends early with a ring, and write a text next to the ring."""
     axes.plot(*point, linestyle="", marker="o", markersize=18, markerfacecolor="none",
               markeredgewidth=2.0, color=color, label="_end", zorder=6)  # fmt: skip
     offset, va = ((0, 16), "bottom") if up else ((0, -16), "top")
@@ -218,7 +218,7 @@ def mark_end(
 
 
 def draw_legend_below(figure: Figure, axes: Axes, look: Theme) -> None:
-    """Draw the legend below the plot, where it hides no curve; entries are ordered by rows."""
+    """Draw the legend below the plot, where it hides no curve; entries are ordered row by row."""
     handles, labels = axes.get_legend_handles_labels()
     size = AXIS_SIZE - 1
     widths = [measure_text(label, size) + 6 * size for label in labels]

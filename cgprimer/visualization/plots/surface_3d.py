@@ -99,7 +99,7 @@ def _draw_box(axes: Any, surface: LossSurface, heights: str, look: Theme) -> Non
 
 
 def _project_onto_surface(surface: LossSurface, points: Array) -> tuple[Array, list[int]]:
-    """Project a path onto the surface; return dense points, and the index of each update.
+    """Project a path onto the surface; return dense points and the position of each update.
 
     The points have shape (points, 3). Between two updates they follow the surface.
     """
@@ -116,11 +116,11 @@ def _project_onto_surface(surface: LossSurface, points: Array) -> tuple[Array, l
 def _choose_view(
     surface: LossSurface, paths: list[Array], references: list[Array]
 ) -> tuple[float, float]:
-    """Choose a view in which the surface hides little of the paths and the reference points."""
+    """Choose the view in which the surface hides as few path and reference points as possible."""
     count = sum(len(points) for points in paths) or 1
 
     def score(view: tuple[float, float]) -> float:
-        """Rate a view by the number of visible path points and visible reference points."""
+        """Rate a view by how many path points and reference points are visible."""
         on_paths = sum(int(find_visible_points(surface, points, view).sum()) for points in paths)
         visible = sum(bool(find_visible_points(surface, point, view)[0]) for point in references)
         return on_paths + _REFERENCE_WEIGHT * count * visible

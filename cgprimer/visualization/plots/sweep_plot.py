@@ -93,7 +93,7 @@ def _use_log_loss_axis(axes: Any, limits: tuple[float, float]) -> None:
 def _draw_lines(
     panels: Mapping[str, Any], result: Sweep, first: str, by: str, look: Theme
 ) -> dict[str, list[str]]:
-    """Draw each run in the panel of its first setting; return the diverged runs of each panel."""
+    """Draw each run in the panel for its first setting; return the diverged runs of each panel."""
     labels = [
         ", ".join(format_cell(v) for n, v in of.items() if n != first) for of in result.varied
     ]
@@ -110,7 +110,7 @@ def _draw_lines(
 
 
 def _format_panel_title(name: str, diverged: list[str], lines: int, columns: int) -> str:
-    """Format the title of a panel: the value of its setting, and the diverged runs.
+    """Format the title of a panel from the value of its setting and its diverged runs.
 
     `lines` is the number of runs of the panel, `columns` the number of panels in a row.
     """

@@ -43,7 +43,7 @@ def swell(
     dark: bool = False,
     title: str | None = None,
 ) -> slide.Figure:
-    """Draw the growth of symbolic derivatives and of reverse mode with the depth of nesting.
+    """Draw how the costs of symbolic derivatives and of reverse mode grow with the nesting depth.
 
     Formulas of more than 20,000 operations are omitted; a ring marks the end of their curve.
 
@@ -131,7 +131,7 @@ FAMILIES: dict[str, Callable[[int], str]] = {
 
 
 class Swell(NamedTuple):
-    """The operation counts at one depth of nesting; None for formulas above the limit.
+    """The operation counts at one nesting depth; formulas above the size limit have None.
 
     Attributes:
         depth: depth of nesting.
@@ -177,7 +177,7 @@ def swell_counts(
 
 
 def _count_symbolic(tape: Tape, share: bool, limit: int) -> int | None:
-    """Count the operations of the symbolic derivative; None if there are more than the limit."""
+    """Count the operations of the symbolic derivative; return None above the limit."""
     try:
         program = differentiate(tape, wrt="xa", method="symbolic", share=share, limit=limit)
     except ExpressionSwellError:
@@ -186,7 +186,7 @@ def _count_symbolic(tape: Tape, share: bool, limit: int) -> int | None:
 
 
 def spread_apart(levels: Sequence[float], min_distance: float) -> list[float]:
-    """Move ascending values as little as possible until neighbors are `min_distance` apart.
+    """Move sorted values as little as possible until neighbors are `min_distance` apart.
 
     >>> spread_apart([0.0, 4.0, 30.0], 10.0)
     [-3.0, 7.0, 30.0]

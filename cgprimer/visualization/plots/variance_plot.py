@@ -106,7 +106,7 @@ class Variances:
 
     @property
     def slope(self) -> float:
-        """The slope of log variance over log batch size; nan for a single size."""
+        """The slope of log variance over log batch size; nan for a single batch size."""
         if len(self.sizes) < 2 or not (self.variances > 0).all():
             return float("nan")
         return float(np.polyfit(np.log(self.sizes), np.log(self.variances), 1)[0])
@@ -148,7 +148,7 @@ def gradient_variances(
         full = compute_gradient(np.arange(count))
 
         def compute_squared_error(indices: Any) -> float:
-            """Return the squared distance between a batch gradient and the full gradient."""
+            """Return the squared distance of a batch gradient from the full gradient."""
             return _compute_squared_norm(compute_gradient(indices) - full)
 
         measured = [

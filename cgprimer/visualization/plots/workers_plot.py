@@ -43,7 +43,7 @@ def workers(
     dark: bool = False,
     title: str | None = None,
 ) -> slide.Figure:
-    """Draw the activities of workers, the losses or the staleness of one or several runs.
+    """Draw the activities of workers, the losses or the staleness for one or more runs.
 
     Args:
         runs: results of :func:`cgprimer.train` with workers, files written by ``cgprimer train
@@ -140,7 +140,7 @@ def _draw_spans(
 def _draw_steps(
     axes: slide.Axes, record: TeamRecord, last: str, size: tuple[int, float], look: Theme
 ) -> None:
-    """Draw a line at the end of each training step: across all rows for synchronous workers.
+    """Draw a line at the end of each training step; for synchronous workers, across all rows.
 
     `last` is the last activity of a step, and `size` the number of rows and the end of the time.
     """
@@ -161,7 +161,7 @@ def _draw_steps(
 
 
 def _choose_span_style(kind: str, look: Theme) -> dict[str, Any]:
-    """Choose the color and hatch of an activity, which are different for each kind."""
+    """Choose a color and a hatch for each kind of activity."""
     order, strength, hatch = _SPAN_STYLES[kind]
     color = look.curves[order]
     return {

@@ -73,7 +73,7 @@ class TraceTable(NamedTuple):
 
 
 class MethodSection(NamedTuple):
-    """The section on one method: its description, and its trace or why there is no trace."""
+    """The section on one method: its description, and its trace or the reason why it has none."""
 
     name: str
     series: int
@@ -83,7 +83,7 @@ class MethodSection(NamedTuple):
 
 
 def comparison_page(comparison: Comparison, *, dark: bool = False, title: str | None = None) -> str:
-    """Render a comparison as an HTML page: the graph, derivatives, costs, and a trace per method.
+    """Render a comparison as an HTML page: graph, derivatives, costs, and a trace for each method.
 
     The page follows the light or dark colors of the reader's system unless ``dark`` is true, and
     has a switch. The other arguments are those of ``draw_comparison``.
@@ -118,7 +118,7 @@ def render_notebook_html(comparison: Comparison) -> str:
 
 
 def _draw_graph(comparison: Comparison) -> GraphPicture | None:
-    """Draw the compared graph as inline SVG in the colors of the page; None if it is too large."""
+    """Draw the compared graph as inline SVG in the page's colors; return None if it is too big."""
     graph = fit_graph(comparison)
     if graph is None:
         return None
@@ -182,7 +182,7 @@ def _build_method_section(comparison: Comparison, result: MethodResult) -> Metho
 
 
 def trace_method(comparison: Comparison, result: MethodResult) -> Trace:
-    """Compute the trace of the compared graph with the method of one of the results.
+    """Compute the trace of the compared graph with the method of `result`.
 
     Reverse mode has the adjoint of every value; other methods have tangents, seeded with the first
     name.

@@ -84,7 +84,7 @@ class Slide:
 
     @property
     def n_parts(self) -> int:
-        """The number of parts below the heading; gaps separate the parts."""
+        """The number of parts (graph, tables, texts) below the heading; gaps separate the parts."""
         return (
             (self.graph is not None) + len(self.tables) + bool(self.descriptions) + bool(self.notes)
         )
@@ -173,7 +173,7 @@ def save_comparison(
 
 
 def _lay_out_slides(comparison: Comparison, title: str | None) -> tuple[Slide, ...]:
-    """Lay out one slide if everything fits, else one with the graph and one with the tables."""
+    """Lay out a comparison on one slide, or on two slides (graph, tables) if one is too small."""
     room = _BOTTOM - _lay_out_heading(comparison, title).bottom
     texts = [*comparison_text.explain_missing_errors(comparison), "; ".join(comparison_text.NOTES)]
     wrapped = (line for text in texts for line in wrap_words(text, _ROOM, TEXT))
@@ -203,7 +203,7 @@ def _lay_out_slides(comparison: Comparison, title: str | None) -> tuple[Slide, .
 def _build_tables(
     comparison: Comparison, max_derivatives: int, row: float = ROW
 ) -> tuple[MeasuredTable, ...]:
-    """Build the tables of derivatives and costs, with as many digits as fit on a slide."""
+    """Build the tables of derivatives and costs, showing as many digits as fit on a slide."""
     costs = MeasuredTable(
         comparison_text.build_cost_table(comparison), _ROOM, row=row, first=_INDENT - 18.0
     )
@@ -267,7 +267,7 @@ def _lay_out_heading(comparison: Comparison, title: str | None) -> _Heading:
 def _draw_slides(
     comparison: Comparison, slides: Sequence[Slide], *, dark: bool, title: str | None
 ) -> Figure:
-    """Draw slides one below the other in a single figure."""
+    """Draw several slides below each other in a single figure."""
     figure, pen = create_canvas(height=len(slides) * SLIDE_HEIGHT, dark=dark)
     heading = _lay_out_heading(comparison, title)
     for count, slide in enumerate(slides):
@@ -283,7 +283,7 @@ def _draw_slides(
 
 
 def _draw_slide(pen: Pen, slide: Slide, y: float, bottom: float) -> None:
-    """Draw the parts of a slide between the vertical positions ``y`` and ``bottom``."""
+    """Draw the contents of a slide between the vertical positions ``y`` and ``bottom``."""
     spare = bottom - y - slide.height
     gap = min(spare / max(slide.n_parts, 1), _MOST_BETWEEN)
     if slide.graph is not None and slide.n_parts == 1:

@@ -89,7 +89,7 @@ def format_duration(seconds: float) -> str:
 
 
 def format_operation_ratio(comparison: Comparison, result: MethodResult) -> str:
-    """Format the ratio of a method's operations to those of the graph, such as ``2.5×``.
+    """Format how many times more operations a method needs than the graph, such as ``2.5×``.
 
     Empty for a graph without operations.
     """
@@ -103,7 +103,7 @@ def _format_two_digits(count: float) -> str:
 
 
 def choose_names(comparison: Comparison, max_names: int) -> tuple[str, ...]:
-    """Choose at most ``max_names`` names, those whose derivatives have the largest errors.
+    """Choose the names, at most ``max_names``, whose derivatives have the largest errors.
 
     The names keep their order.
 
@@ -213,7 +213,7 @@ def build_derivative_table(
     unknown = "" if comparison.reference is None else "–"
 
     def build_derivative_cell(result: MethodResult, name: str) -> Cell:
-        """Build the table cell with a method's derivative with respect to a name, and its error."""
+        """Build the table cell with one derivative computed by a method, and its error."""
         text = mark_rounding(result.derivatives[name], digits)
         return Cell(text, format_error(result.errors.get(name)) or unknown)
 
@@ -233,7 +233,7 @@ def build_derivative_table(
 
 
 def build_cost_table(comparison: Comparison) -> Table:
-    """Build the table of costs: maximum error, passes, operations, memory and time per method."""
+    """Build the cost table: maximum error, passes, operations, memory and time of each method."""
 
     def build_bar_scale(
         cost: Callable[[MethodResult], float],
@@ -248,7 +248,7 @@ def build_cost_table(comparison: Comparison) -> Table:
     seconds = build_bar_scale(lambda r: r.seconds)
 
     def build_cost_row(result: MethodResult) -> Row:
-        """Build the row of one method with its costs, or with the reason of its refusal."""
+        """Build the table row with a method's costs, or with the reason why the method refused."""
         if result.refused:
             return Row(
                 result.method, (), f"refused: {result.refused}", find_method_index(result.method)
@@ -278,13 +278,13 @@ def build_cost_table(comparison: Comparison) -> Table:
 
 
 def find_method_index(method: str) -> int:
-    """Return the index of a method among all methods, which determines its color and hatching."""
+    """Return a method's position among all methods, which determines its color and hatching."""
     names = all_methods()
     return names.index(method) if method in names else len(names)
 
 
 def _compute_error_bar(result: MethodResult) -> float | None:
-    """Return the length of the bar of a method's error, from 0 to 1 on a logarithmic scale.
+    """Return the length of the bar for a method's error, from 0 to 1 on a logarithmic scale.
 
     None for no bar.
     """

@@ -94,7 +94,7 @@ def fit_graph(
 def scale_diagram(
     diagram: Diagram, width: float, height: float, smallest_scale: float, note: str = ""
 ) -> FittedGraph | None:
-    """Scale a diagram to fit into an area; None if text would be too small or labels overlap."""
+    """Scale a diagram to fit an area; return None if text would be too small or labels overlap."""
     layout = slide_layout(diagram)
     if layout.labels.touching:
         return None
@@ -154,7 +154,7 @@ def _shorten_diagram(diagram: Diagram) -> Iterator[tuple[Diagram, float, str]]:
 
 
 def _remove_expression(node: Node) -> Node:
-    """Remove the expression from a vertex, and keep its value, which may have several lines."""
+    """Remove the expression from a vertex, and keep its value."""
     return replace(node, detail=node.detail[_find_value_index(node) :])
 
 
@@ -164,7 +164,7 @@ def _remove_value(node: Node) -> Node:
 
 
 def _find_value_index(node: Node) -> int:
-    """Return the index of the first detail line of a vertex that belongs to its value."""
+    """Return the index of the first detail line that shows the value of a vertex."""
     indices = [k for k, text in enumerate(node.detail) if text.startswith(("= ", "≈ "))]
     return min(indices, default=len(node.detail))
 

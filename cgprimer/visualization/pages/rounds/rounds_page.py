@@ -39,7 +39,7 @@ class RunEvent(NamedTuple):
 
 
 class _TimedEvent(NamedTuple):
-    """A recorded event at a time; ``worker`` is -1 unless the event is the arrival of a gradient.
+    """A recorded event with its time and, if a gradient arrives, the index of the worker.
 
     ``worker`` is -1 unless a gradient arrives.
     """
@@ -70,10 +70,10 @@ def rounds_page(
     """
     run_names = name_runs(runs)
     if len(run_names) > 1:
-        raise UsageError(f"a page of rounds shows exactly one run, got {len(run_names)}")
+        raise UsageError(f"a page can show only one training run, got {len(run_names)}")
     if show not in ("auto", "timeline"):
         hint = "write a picture instead (-o FILE.svg), or choose `show='timeline'`"
-        raise UsageError(f"a page of rounds shows a timeline, not {show}", hint=hint)
+        raise UsageError(f"a page can show only the timeline of a run, not {show}", hint=hint)
     (run,) = run_names.values()
     record = record_of(run)
     end = until or record.timeline_end()
@@ -122,7 +122,7 @@ def list_events(run: TrainingRun, record: TeamRecord) -> list[RunEvent]:
     names = [e for name, shape in run.shapes.items() for e in elements(name, shape)]
 
     def format_parameters(values: Any, separator: str) -> str:
-        """Format values of the parameters or of their gradients, such as ``k = 0.75, m = 2``."""
+        """Format the values of parameters or of their gradients, such as ``k = 0.75, m = 2``."""
         pairs = zip(names, values, strict=False)
         texts = (f"{name}{separator}{mark_rounding(value, _DIGITS)}" for name, value in pairs)
         return ", ".join(texts).replace("= ≈", "≈ ")

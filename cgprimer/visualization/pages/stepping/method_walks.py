@@ -39,22 +39,22 @@ SCALARS_HINT = "step through the elements of the arrays: `--scalars` (in Python 
 MOST_STEPS = 5000  #: larger pages are slow, and nobody steps through them
 MOST_PATHS = 200  #: the maximum that a class would follow
 _MOST_SEEDS = 8  # longer lists of seeds are shortened
-_FEWER_NAMES = "choose fewer names: --wrt NAME (in Python wrt=...)"
+_FEWER_NAMES = "select fewer names with --wrt NAME (in Python, wrt=...)"
 _SIDES = {"central": ("+", "-"), "forward": ("+",)}
 _QUOTIENTS = {"central": "(f+ - f-) / (2*h)", "forward": "(f+ - f) / h"}
 
 
 def check_step_count(steps: int) -> None:
-    """Raise DifferentiationError if a method has more steps than a page can show."""
+    """Raise DifferentiationError if a method has more steps than fit on a page."""
     if steps > MOST_STEPS:
         raise DifferentiationError(
             f"the method takes {steps:,} steps, but a page can show at most {MOST_STEPS:,}",
-            hint=f"{_FEWER_NAMES}, or a part of the graph: --of NAME (in Python of=...)",
+            hint=f"{_FEWER_NAMES}, or part of the graph with --of NAME (in Python, of=...)",
         )
 
 
 def build_walk(scene: Scene, method: str, scheme: str = SCHEMES[0], h: float | None = None) -> Walk:
-    """Build all steps of a method; ``scheme`` and ``h`` are options of finite differences.
+    """Build all steps of a differentiation method; ``scheme`` and ``h`` set finite differences.
 
     Raises:
         PathLimitError: the graph has too many paths.
@@ -69,7 +69,8 @@ def build_walk(scene: Scene, method: str, scheme: str = SCHEMES[0], h: float | N
     """
     if scene.tape.has_arrays and method != "reverse":
         raise DifferentiationError(
-            f"the graph has arrays, but {method} steps through scalars only", hint=SCALARS_HINT
+            f"the graph has arrays, but {method} can show the steps of scalars only",
+            hint=SCALARS_HINT,
         )
     if method == "finite-difference":
         return _build_difference_walk(scene, scheme, h)
@@ -109,7 +110,7 @@ def _build_reverse_walk(scene: Scene) -> Walk:
 def _reveal_edge_contributions(
     scene: Scene, contributions: RowContributions, builder: Builder, steps: list[Step]
 ) -> None:
-    """Show the contribution along each edge of the picture in the step that completes it."""
+    """Add each edge's contribution in the picture to the step that finishes computing it."""
     edges = edge_tape(scene.vertex_tape, of=scene.target)
     flows = copy_tape(builder, edges.tape)
     names = {
@@ -189,7 +190,7 @@ def _differentiate_by_sweep(
 
 
 def _format_seeds(seeds: Mapping[str, float]) -> str:
-    """Format the seeds with their values; of many seeds, show only the nonzero ones."""
+    """Format the seeds with their values; if there are many, list only the nonzero seeds."""
     texts = {seed: f"{format_name(seed)} = {value:g}" for seed, value in seeds.items()}
     if len(texts) <= _MOST_SEEDS:
         return "; ".join(texts.values())
@@ -198,7 +199,7 @@ def _format_seeds(seeds: Mapping[str, float]) -> str:
 
 
 def _build_path_sum_walk(scene: Scene) -> Walk:
-    """Build the steps of path-sum: values, local partials, products and sums over paths."""
+    """Build the steps of path-sum: the values, partials, products along paths, and their sums."""
     tape = scene.vertex_tape
     root, sources = tape.index(scene.target), [tape.index(name) for name in scene.wrt]
     needed = reachable(tape, [root])
@@ -256,7 +257,7 @@ def _build_path_steps(
     partials: Mapping[tuple[int, int], int],
     names: Mapping[tuple[int, int], str],
 ) -> list[Step]:
-    """Build a step for the product of the partials along each path, and a step for their sum.
+    """Build a step for the product of partials along each path, and a step for the sum over paths.
 
     Args:
         scene: the rows, vertices and edges.
@@ -345,7 +346,7 @@ class _DifferenceSteps:
 
     @property
     def sides(self) -> Sequence[str]:
-        """The signs of the shifts: ``+`` and, for central differences, ``-``."""
+        """The signs of the shifts: ``+``, and also ``-`` for central differences."""
         return _SIDES[self.scheme]
 
     @property
@@ -372,7 +373,7 @@ class _DifferenceSteps:
 
     @property
     def output_step(self) -> Step:
-        """The step that stores the output of one evaluation as ``f``."""
+        """The step that stores the result of one evaluation of the graph as ``f``."""
         target = self.scene.target
         index = self.tape.index(target)
         return Step(
@@ -385,7 +386,7 @@ class _DifferenceSteps:
         )
 
     def evaluate_point(self) -> None:
-        """Add the steps that evaluate the graph at the point before an input is shifted."""
+        """Add the steps that evaluate the graph at the point, before any input is shifted."""
         self.zero_shifts = {
             self.tape.index(leaf): self.builder.constant(0.0)
             for name, leaf in self.shift_leaves.items()
@@ -451,7 +452,7 @@ class _DifferenceSteps:
         self.steps.append(replace(step, phase=len(self.phases) - 1, line=len(self.lines) - 1))
 
     def add_zero(self, wrt_index: int) -> None:
-        """Add a step with derivative zero for a name on which the output does not depend."""
+        """Add a step that sets the derivative to zero for a name without effect on the output."""
         target, name = self.scene.target, self.scene.wrt[wrt_index]
         output = self.point_indices[self.tape.index(target)]
         zero = self.builder.emit("sub", output, output)  # nan if the output is not finite
@@ -462,7 +463,7 @@ class _DifferenceSteps:
 
 
 def _build_difference_walk(scene: Scene, scheme: str, h: float | None) -> Walk:
-    """Build the steps of finite differences: evaluations with one variable shifted at a time."""
+    """Build the steps of finite differences, which evaluate the graph with one variable shifted."""
     options: dict[str, Any] = {"scheme": scheme, "step": h}
     program = differentiate(
         scene.tape, scene.target, scene.wrt, method="finite-difference", **options

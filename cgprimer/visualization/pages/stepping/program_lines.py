@@ -23,7 +23,7 @@ _UNKNOWN = Step("", column="line")  # of lines that compute no named value
 
 
 class RowContribution(NamedTuple):
-    """One summand of the adjoint or tangent of a value in the trace table.
+    """One summand of the adjoint or tangent shown in a row of the trace table.
 
     Attributes:
         edges: indices of the picture's edges along which it flows: none inside a vertex, several
@@ -43,7 +43,7 @@ class RowContribution(NamedTuple):
 
 @dataclass(frozen=True)
 class RowContributions:
-    """The summands of the adjoint or tangent of each value in the trace table, in order.
+    """The summands of the adjoint or tangent in each row of the trace table, in order of addition.
 
     Attributes:
         tape: the program without instructions that only contributions need.
@@ -56,7 +56,7 @@ class RowContributions:
     by_row: Mapping[int, tuple[RowContribution, ...]]
 
     def edges(self, row: int, value: int | None = None) -> tuple[int, ...]:
-        """Return the indices of the edges that carry contributions to the derivative of a row.
+        """Return the indices of the edges whose contributions add up to the derivative in a row.
 
         With a value of the tape, only the edges of the contributions that this value is part of: a
         factor or a product belongs to one contribution, a sum to those that it adds.
@@ -71,7 +71,7 @@ class RowContributions:
         return tuple(sorted(edges))
 
     def annotate_step(self, step: Step, scene: Scene) -> Step:
-        """Add a note on the contribution that a step computes; show an incomplete sum as well."""
+        """Add a note on the contribution computed in a step, and show the incomplete sum."""
         contributions = self.by_row.get(step.row, ())
         if step.column != "derivative" or not contributions:
             return step
@@ -154,7 +154,7 @@ def collect_contributions(tape: Tape, scene: Scene, mark: Mark) -> RowContributi
 def _find_intermediates(
     tape: Tape, product: int, stops: set[int], last_total: int
 ) -> frozenset[int]:
-    """Return the operands, direct and indirect, of a product, without searching past ``stops``.
+    """Return all values from which a product is computed; do not search beyond ``stops``.
 
     The last total is a stop that is searched.
     """
@@ -286,7 +286,7 @@ def _build_name_steps(tape: Tape, scene: Scene) -> Iterator[tuple[str, Step]]:
 
 
 def _assign_unnamed_values(tape: Tape, named_steps: Mapping[int, Step]) -> dict[int, Step]:
-    """Map each value of a tape to a step: its own, or that of the first value that uses it."""
+    """Map each value of a tape to its step; an unnamed value maps to the step of its first user."""
     owners = dict(named_steps)
     for index in range(tape.size - 1, len(tape.leaves) - 1, -1):
         if index in owners:
@@ -302,7 +302,7 @@ def _build_alias_steps(
     name_steps: Mapping[str, Step],
     contributions: RowContributions | None,
 ) -> Iterator[tuple[int, int, Step]]:
-    """Yield a step for each further name of a value, such as the line ``bar_v1 = bar_xw``.
+    """Yield a step for each additional name of a value, such as the line ``bar_v1 = bar_xw``.
 
     Two integers precede each step, by which the lines of the program are sorted.
     """

@@ -83,7 +83,7 @@ class Scene:
 
 
 def build_scene(tape: Tape, target: str, wrt: Sequence[str], level: str = "variables") -> Scene:
-    """Select the trace rows, vertices and edges that a derivative of the tape depends on.
+    """Select the trace rows, vertices and edges that determine a derivative of a tape.
 
     Raises:
         UsageError: an unknown level.

@@ -101,7 +101,7 @@ def fits_room(layout: SceneLayout, scene: Scene, room: Size) -> bool:
 
 
 def _build_legend(scene: Scene, width: float) -> Legend:
-    """Build the legend of the vertex roles in the graph and of the current step's highlight."""
+    """Build the legend for the vertex roles in the graph and for the current step's highlight."""
     roles = {vertex.role for vertex in scene.vertices}
     ordered_roles = (role for role in theme(False).roles if role in roles)
     return Legend([*ordered_roles, "step"], width, row=_ROW, scale=_LEGEND)
@@ -114,7 +114,7 @@ def _is_readable(layout: SceneLayout, room: Size) -> bool:
 
 
 def _draw_hidden_counts(pen: Pen, window: Window, room: Size) -> None:
-    """Draw the number of hidden vertices at each side, with a triangle that points to them."""
+    """Draw the number of vertices hidden beyond each side of the window, next to a triangle."""
     width, height = room
     sides = (
         (_MARK / 2, height / 2, "▲", 90),
@@ -137,7 +137,7 @@ def _draw_edge(
     shown: set[str],
     index: int,
 ) -> None:
-    """Draw an edge and its number; an edge to a hidden vertex fades out."""
+    """Draw an edge and the number on it; an edge to a hidden vertex fades out."""
     tail, head = scene.edges[index]
     points = [window.to_slide(p) for p in layout.lines[index]]
     tip = window.to_slide(layout.tips[index])
@@ -165,7 +165,7 @@ def _draw_edge(
 
 
 def format_edge_value(value: Any) -> str:
-    """Format the number on an edge; of an array, show only the shape."""
+    """Format the number on an edge; for an array, show only its shape."""
     return mark_rounding(value, SHORT) if isinstance(value, float) else format_shape(value.shape)
 
 
@@ -207,7 +207,7 @@ def _draw_vertex(
     mark: str,
     is_horizontal: bool,
 ) -> None:
-    """Draw a vertex: its shape, its highlight, its name and its numbers."""
+    """Draw a vertex: its shape, its highlight, its name, its value and its derivative."""
     scale = window.scale
     slide_box = Box(*window.to_slide((box.x, box.y)), box.width * scale, box.height * scale)
     _draw_shape(pen, vertex, slide_box)
@@ -288,7 +288,7 @@ class Window:
 def choose_window(
     layout: SceneLayout, room: Size, highlighted: Iterable[int] = (), ends: Iterable[int] = ()
 ) -> Window:
-    """Choose the part of a graph's layout that a slide shows in an area, given in points.
+    """Choose which part of a graph's layout a slide shows in the given area, in points.
 
     The window shows as many highlighted vertices as possible, then ends of highlighted edges, then
     other vertices. Steps with the same highlights get the same window.
@@ -363,7 +363,7 @@ def _search_window_positions(
 
 
 def cut_line(window: Window, line: Sequence[Point], max_length: float) -> list[Point]:
-    """Return the first part of an edge's polyline, up to the border of the window.
+    """Return the first part of an edge's polyline, which ends at the border of the window.
 
     The result is at most ``max_length`` points long, and ends before a hidden vertex.
     """
@@ -397,7 +397,7 @@ def bounding_box(layout: SceneLayout) -> Box:
 
 
 def _list_vertex_extents(layout: SceneLayout, axis: int) -> NDArray[np.float64]:
-    """Return start and end of each vertex along an axis, including its ring and marker."""
+    """Return where each vertex starts and ends along an axis, including its ring and marker."""
     middles = np.array([(b.x, b.y)[axis] for b in layout.boxes])
     halves = np.array([(b.width, b.height)[axis] / 2 for b in layout.boxes])
     before = FLAG if axis == int(layout.is_horizontal) else _RING_ROOM

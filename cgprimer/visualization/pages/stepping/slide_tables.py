@@ -82,12 +82,12 @@ def format_value(value: float | None, short: bool = False) -> str:
 
 
 def format_partial_sum(value: float, short: bool = False) -> str:
-    """Format a sum that is not complete yet, such as ``2.5 + …``."""
+    """Format a sum to which more summands will be added, such as ``2.5 + …``."""
     return f"{format_value(value, short)} + …"
 
 
 def format_shifted_value(value: float, unshifted: float | None) -> str:
-    """Format a value with enough digits to show its difference from the value at the point.
+    """Format a value with enough digits to distinguish it from the value at the unshifted point.
 
     If eight digits are too few, the result is a sum: the value at the point plus the difference.
     ``unshifted`` is None if no variable is shifted.
@@ -117,7 +117,7 @@ def format_derivative_heading(mark: str) -> str:
 def draw_tables(
     pen: Pen, stepping: Stepping, walk: Walk, frame: Frame, widths: ColumnWidths, area: Box
 ) -> None:
-    """Draw the trace above the program; of long tables, only the lines near the current step."""
+    """Draw the trace above the program; long tables show only the lines near the current step."""
     left, top, right, bottom = area
     rows, step = stepping.scene.rows, frame.step
     n_rows, n_lines = divide_lines(len(rows), len(walk.lines), int((bottom - top) / ROW))
@@ -155,7 +155,7 @@ def _draw_table(
     current_column: str,
     area: Box,
 ) -> float:
-    """Draw lines of text with columns of numbers on the right; return the y position of the end.
+    """Draw text lines with columns of numbers on the right; return the y position of the end.
 
     Args:
         pen: draws on the slide.
@@ -214,7 +214,7 @@ def build_missing_style(pen: Pen) -> dict[str, Any]:
 
 
 def choose_lines(heights: list[int], highlighted: int, max_height: int) -> tuple[int, int]:
-    """Choose the range of table lines around the highlighted line that fits on a slide.
+    """Choose which table lines around the highlighted line are shown on a slide.
 
     Two lines are reserved for notes on omitted entries above and below.
 
@@ -236,7 +236,7 @@ def choose_lines(heights: list[int], highlighted: int, max_height: int) -> tuple
 
 
 def divide_lines(n_rows: int, n_lines: int, available: int) -> tuple[int, int]:
-    """Divide the available lines of a slide between trace and program, headings included.
+    """Divide the lines available on a slide between the trace and the program, including headings.
 
     >>> divide_lines(30, 40, 20), divide_lines(3, 40, 20)
     ((11, 9), (4, 16))

@@ -42,7 +42,7 @@ _FORBIDDEN_IN_SVG = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\uff
 
 @dataclass(frozen=True)
 class Frame:
-    """The numbers that are visible after one step; None for a number that is not computed yet.
+    """The numbers that are visible after one step; None stands for a number not yet computed.
 
     Attributes:
         number: the index of the step.
@@ -120,7 +120,7 @@ class Stepping:
         return tuple(frames)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the data of the stepping page as plain values, including all numbers."""
+        """Return the data of the stepping page as built-in Python types, including all numbers."""
         scene_data = ("target", "wrt", "rows", "vertices", "edges")
         return {
             "title": self.title,
@@ -205,7 +205,7 @@ def _check_methods(methods: Sequence[str]) -> None:
 def _build_walks(
     scene: Scene, methods: Sequence[str], scheme: str, h: float | None
 ) -> tuple[list[Walk], list[Walk]]:
-    """Build the steps of each method, and of finite differences with the other schemes.
+    """Build the steps of each method, and the steps of finite differences for all other schemes.
 
     Raises:
         DifferentiationError: no method can differentiate the graph.
@@ -237,7 +237,7 @@ def _format_refusal(error: DifferentiationError) -> str:
 
 
 def measure_vertex_text(scene: Scene, walks: Sequence[Walk]) -> Scene:
-    """Return a scene in which each vertex stores the length of its longest array."""
+    """Return a scene in which each vertex stores the length of the longest text it will show."""
     longest: dict[int, int] = {}
     for walk in walks:
         for reveal in (reveal for step in walk.steps for reveal in step.reveals):
@@ -267,7 +267,7 @@ def _resolve_difference_options(
     if scheme is not None:
         check_choice("scheme of steps", scheme, SCHEMES)
     if h is not None and (isinstance(h, bool) or not isinstance(h, Real)):
-        hint = "pass for instance h=1e-3, in the unit of the variable"
+        hint = "pass a number such as h=1e-3, in the unit of the variable"
         raise UsageError(f"the step size `h` must be a number, got {h!r}", hint=hint)
     try:
         return scheme or SCHEMES[0], None if h is None else float(h)

@@ -103,7 +103,7 @@ def step(
 def _check_step_arguments(
     title: str | None, method: str, methods: Sequence[str], output: str | Path | None
 ) -> tuple[str, ...]:
-    """Check arguments of ``step``, and return the methods without repetitions.
+    """Check the arguments of ``step``, and return the methods without duplicates.
 
     Raises:
         UsageError: an argument of the wrong type, or a file that cannot be written.
@@ -119,7 +119,7 @@ def _check_step_arguments(
 def render_step_page(
     shown: Stepping, *, method: str = DEFAULT_METHOD, dark: bool = False, quiz: bool = False
 ) -> Page:
-    """Render the page that steps through all methods, with the tab of one method open."""
+    """Render the page that steps through all methods, with the tab of one method selected."""
     needs_reverse = shown.walk(method).refusal and shown.scene.tape.has_arrays
     data = {
         **shown.to_dict(),
@@ -140,7 +140,7 @@ def render_step_page(
 
 
 def check_step_path(path: Path, kind: str | None, *, force: bool = False) -> None:
-    """Check that steps can be written to a path, before the steps are computed.
+    """Check that steps can be written to a path before the steps are computed.
 
     Args:
         path: a file, or a folder if ``kind`` is given.
@@ -160,8 +160,8 @@ def check_step_path(path: Path, kind: str | None, *, force: bool = False) -> Non
         return
     if path.suffix.lower() in (*ENDINGS, *(f".{k}" for k in KINDS)):
         raise UsageError(
-            f"slides need a folder, but {path.name!r} is the name of a file",
-            hint=f"name a folder, for instance -o {path.stem} --format {kind}",
+            f"slides require a folder, but {path.name!r} is the name of a file",
+            hint=f"pass a folder, for example -o {path.stem} --format {kind}",
         )
     if path.is_dir():
         others = [file.name for file in path.iterdir() if not _SLIDE.fullmatch(file.name)]
@@ -189,7 +189,7 @@ def write_steps(
     on_frame: Callable[[int, int], None] | None = None,
     force: bool = False,
 ) -> str:
-    """Write steps as a page, an animation or slides, and return a description of the output.
+    """Write steps as a page, an animation or slides, and return a text that describes the files.
 
     Args:
         shown: the steps.
@@ -241,12 +241,12 @@ def _check_slide_count(shown: Stepping, method: str) -> None:
     steps = len(shown.walk(method).steps)
     if steps <= MOST_DRAWN:
         return
-    remedies = ["the page, which has all steps: -o NAME.html"]
+    remedies = ["write a page, which can show all steps: -o NAME.html"]
     if method != "reverse":
-        remedies.insert(0, "another method: --method reverse")
+        remedies.insert(0, "choose another method: --method reverse")
     if len(shown.scene.wrt) > 1:
-        remedies.insert(0, "fewer names: --wrt NAME (in Python wrt=...)")
+        remedies.insert(0, "select fewer names with --wrt NAME (in Python, wrt=...)")
     raise UsageError(
         f"{method} takes {steps:,} steps, but slides and animations can have at most {MOST_DRAWN}",
-        hint=f"choose {', or '.join(remedies)}",
+        hint=", or ".join(remedies),
     )

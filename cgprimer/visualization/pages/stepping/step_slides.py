@@ -219,12 +219,12 @@ def lay_out_slide(stepping: Stepping, method: str = "") -> SceneLayout:
 
 
 def _compute_picture_width(layout: SceneLayout) -> float:
-    """Return the horizontal position at which the picture ends and the tables begin."""
+    """Return the x position at which the picture ends and the tables begin."""
     return min(max(layout.width * READABLE + EDGE, _NARROW), _WIDE)
 
 
 def _wrap_results(parts: list[str], width: float) -> list[str]:
-    """Wrap finished derivatives into at most three lines; replace more lines by a count."""
+    """Wrap computed derivatives into at most three lines; replace further lines by a count."""
     lines = [""]
     for part in parts:
         longer = f"{lines[-1]} · {part}" if lines[-1] else part

@@ -132,11 +132,11 @@ class Walk:
 
     @property
     def h(self) -> float | None:
-        """The step size of finite differences; None if it depends on the size of the variable."""
+        """The step size of finite differences; None if it depends on the variable's magnitude."""
         return None if self.step_rule is None else self.step_rule.size
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the walk as plain data that can be encoded as JSON for the page."""
+        """Return the walk as built-in types that can be encoded as JSON for the page."""
         step_fields = [f.name for f in fields(Step)]
         rule = self.step_rule
         return {
@@ -150,7 +150,7 @@ class Walk:
         }
 
     def _encode_leaf(self, leaf: Leaf) -> tuple[str, Any]:
-        """Encode a leaf as its kind and its value, its name or the index of the shifted value."""
+        """Encode a leaf as a pair: its kind, and its value, name or shifted value's index."""
         if leaf.kind == "constant":
             return ("constant", leaf.value)
         shifted = self.shifted_values.get(leaf.name)
@@ -158,7 +158,7 @@ class Walk:
 
 
 def encode_value(value: Any) -> Any:
-    """Encode a value for the page: a scalar unchanged, an array as its text and its shape."""
+    """Encode a value for the page: a scalar unchanged, an array as a dict of its text and shape."""
     if isinstance(value, float):
         return value
     text, long_text = mark_rounding(value, SHORT), mark_rounding(value, SHORT, _LONGEST_MATRIX)
@@ -167,7 +167,7 @@ def encode_value(value: Any) -> Any:
 
 
 def join_parts(parts: Sequence[str], separator: str, max_parts: int = 8) -> str:
-    """Join strings with a separator; of many strings, only the first ones and the last.
+    """Join strings with a separator; if there are too many, keep the first ones and the last one.
 
     >>> join_parts(["xa", "xb"], ", "), join_parts([f"path {k}" for k in range(1, 41)], " + ", 3)
     ('xa, xb', 'path 1 + path 2 + … + path 40')
@@ -198,7 +198,7 @@ def copy_tape(builder: Builder, tape: Tape, leaves: Mapping[int, int] | None = N
 
 
 def finish_walk(builder: Builder, walk: Walk) -> Walk:
-    """Finish the tape of a builder, and return the walk with the indices of the finished tape."""
+    """Finish a builder's tape, and return the walk with its indices adapted to this tape."""
     tape, indices = builder.finish({}), builder.moved
     shifted_values = {name: indices[value] for name, value in walk.shifted_values.items()}
     steps = tuple(step.renumber(indices) for step in walk.steps)

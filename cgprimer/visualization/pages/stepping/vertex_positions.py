@@ -40,7 +40,7 @@ _WIDEST = 300  # vertices of a layer; the layout takes ten seconds, and eight ti
 
 
 def compute_label_size(n_characters: int) -> tuple[float, float]:
-    """Compute width and height of a number on an edge, with room for at least seven characters."""
+    """Return width and height of a number on an edge, with room for at least seven characters."""
     return max(7, n_characters) * 0.66 * LETTER + 4.0, 1.15 * LETTER
 
 
@@ -95,8 +95,8 @@ def lay_out_scene(
         raise UsageError(
             f"a layer of the graph has {widest:,} vertices, but a picture can have at most"
             f" {_WIDEST} next to each other",
-            hint="choose a part of the graph: --of NAME (in Python of=...); cgprimer trace lists"
-            " every number",
+            hint="select part of the graph with --of NAME (in Python, of=...), or list all"
+            " values with cgprimer trace",
         )
     candidates: list[tuple[int, float, SceneLayout]] = []
     edges = len(scene.edges)
@@ -148,7 +148,7 @@ def _lay_out_with_gap(
 
 
 def encode_layout(layout: SceneLayout) -> dict[str, Any]:
-    """Return a layout as plain data for the page, rounded to a tenth of a unit."""
+    """Return a layout as built-in types for the page, rounded to a tenth of a unit."""
 
     def round_numbers(part: Any) -> Any:
         """Round all numbers in nested boxes and tuples."""

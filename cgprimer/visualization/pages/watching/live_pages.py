@@ -43,7 +43,7 @@ class LivePage:
         self._last: dict[str, _FileStamp] = {}  # files at the last check
 
     def refresh(self) -> bool:
-        """Render the page again if a file has changed; return whether page or error changed.
+        """Render the page again if a file has changed; return whether the page or error changed.
 
         A file that is being written is read after two checks find the same content.
         """
@@ -70,7 +70,7 @@ class LivePage:
 
 
 def _read_file_stamp(name: str) -> _FileStamp:
-    """Return modification time, size and inode number of a file; None if it does not exist."""
+    """Return a file's modification time, size and inode number, or None if it does not exist."""
     try:
         status = os.stat(name)
     except OSError:

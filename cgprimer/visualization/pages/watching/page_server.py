@@ -46,10 +46,10 @@ class _Server(ThreadingHTTPServer):
         self.server_name, self.server_port = HOST, self.server_address[1]
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore connection errors, such as those of browsers that disconnect."""
+        """Ignore connection errors, which occur for instance when a browser disconnects."""
 
     def find_response(self, path: str) -> tuple[str, str] | None:
-        """Return the media type and the content for a URL path; None if the path is unknown."""
+        """Return the media type and the content for a URL path; return None for an unknown path."""
         live = self.live
         if path == "/":
             return "text/html", self.shell

@@ -12,7 +12,7 @@ from cgprimer.visualization.pages.page_rendering import render_page
 
 
 def picture_page(diagram: Diagram, title: str, *, dark: bool = False) -> str:
-    """Render a page whose window is filled by the picture of a diagram.
+    """Render a page on which the picture of a diagram fills the browser window.
 
     >>> from cgprimer.visualization.diagrams.diagram import Node
     >>> page = picture_page(Diagram((Node("xa", "x < y", "input"),), ()), "a.cg")
