@@ -40,14 +40,14 @@ _FRAME_HEIGHT = 720  # pixels of a page in a cell; the page scrolls
 
 
 class OutputTable(NamedTuple):
-    """An HTML table in the output of a notebook cell, with a note on omitted rows."""
+    """An HTML table for the output of a notebook cell, with a note on omitted rows."""
 
     content: Markup
     note: str
 
 
 def bundle(displayed: object) -> Bundle:
-    """Return the display data of an object for a notebook, keyed by media type.
+    """Return an object's representations for display in a notebook, keyed by media type.
 
     Only its `repr` if there is no picture.
 
@@ -257,7 +257,7 @@ def _display_ensemble(ensemble: Ensemble) -> Bundle:
 
 
 def _display_score(score: Score) -> Bundle:
-    """Display the metrics of predictions, and the confusion matrix of classes."""
+    """Display the metrics of predictions and, for classes, the confusion matrix."""
     from cgprimer.support.number_format import format_number
 
     metrics = {"samples": score.samples, "loss": score.loss, "R²": score.r2}

@@ -60,7 +60,7 @@ def find_columns(keys: Sequence[str], edges: Edges) -> list[list[str]] | None:
 
 
 def is_network(columns: Sequence[Sequence[str]], edges: Edges) -> bool:
-    """Return whether the columns look like the layers of a neural network, not like a chain.
+    """Return whether the columns look like layers of a neural network rather than a chain.
 
     >>> edges = [("a", "c"), ("a", "d"), ("b", "c"), ("b", "d")]
     >>> is_network([["a", "b"], ["c", "d"]], edges), is_network([["a"], ["c"]], edges[:1])
@@ -168,7 +168,7 @@ def _compute_column_gaps(
     layer_gap: float,
     label_gap: float,
 ) -> dict[int, float]:
-    """Return the width of the gap after each column; gaps with crossing edges are wider."""
+    """Return the width of the gap after each column, which is larger where edges cross."""
     counts = Counter(layer[tail] for tail, _ in edges)
     gaps = {}
     for number, count in counts.items():
@@ -252,7 +252,7 @@ def _compute_port_offsets(
 
 
 def _crosses_box(route: Route, box: Box) -> bool:
-    """Return whether a straight route crosses a box (Liang-Barsky clipping)."""
+    """Return whether a straight route crosses a box, by Liang-Barsky clipping."""
     (x, y), (end_x, end_y) = route
     near, far = 0.0, 1.0
     for start, distance, middle, size in (
@@ -286,7 +286,7 @@ def _lay_out_rows(
     tails = {head for _, head in edges}
 
     def can_break(number: int) -> bool:
-        """Return whether a row can end after the column with the given index."""
+        """Return whether a new row can start after the column with the given index."""
         return all(key == main[number] or key not in tails for key in columns[number])
 
     candidates = [number for number in range(1, len(columns)) if can_break(number - 1)]
@@ -352,7 +352,7 @@ def _compute_row_width(
 def _compute_row_height(
     row: Sequence[Sequence[str]], sizes: Mapping[str, Size], main: Sequence[str], node_gap: float
 ) -> tuple[float, float]:
-    """Return how far a row extends above and below its main path, in points."""
+    """Return the extent of a row above and below its main path, in points."""
     above = max(sizes[key][1] for column in row for key in column if key in main) / 2
     below = above
     for column in row:

@@ -19,7 +19,7 @@ Role: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One vertex of a diagram. All text is literal: `$`, `_` and `^` are not markup.
+    """A vertex of a diagram; its texts are literal: `$`, `_` and `^` are not markup.
 
     Attributes:
         key: identifier of the vertex in edges; not shown.
@@ -42,7 +42,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """An arrow from `tail` to `head` (node keys).
+    """An arrow from the node `tail` to the node `head`; both are node keys.
 
     `label` can name parameters, as in `"ab, ac"`, and can have several lines. `emphasis` marks an
     edge of a highlighted path; a `dropped` edge is drawn faint and dashed.
@@ -69,7 +69,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Diagram:
-    """A directed graph to draw, with nodes in topological order; parallel edges are allowed.
+    """A directed graph to be drawn, with nodes in topological order; parallel edges are allowed.
 
     `title` is above the picture, `notes` below it, one line each. `summary` is True if nodes
     represent several vertices each; with `backward_arrows` arrow heads are at the tails. `parts`

@@ -70,7 +70,7 @@ def draw_diagram(diagram: Diagram, *, dark: bool = False) -> Figure:
 
 
 def draw_vertices_and_edges(pen: Pen, diagram: Diagram, picture: SlideLayout) -> None:
-    """Draw the frames, edges and vertices of a diagram with a pen, without title and legend.
+    """Draw the frames, edges and vertices of a diagram, but not its title and its legend.
 
     >>> diagram = Diagram((Node("xa", "xa", "input"),), ())
     >>> _, pen = create_canvas()
@@ -95,7 +95,7 @@ def draw_vertices_and_edges(pen: Pen, diagram: Diagram, picture: SlideLayout) ->
 
 
 def _draw_frame(pen: Pen, part: Part, box: Box) -> None:
-    """Draw the frame of a part of a diagram, with its label at the top."""
+    """Draw the frame around a part of a diagram, with the part's label at the top."""
     left, right = box.x - box.width / 2, box.x + box.width / 2
     top, bottom = box.y - box.height / 2, box.y + box.height / 2
     corners = [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)]

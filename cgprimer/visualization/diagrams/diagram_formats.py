@@ -31,7 +31,7 @@ TEXTS: Registry[Callable[..., str]] = Registry(
 
 
 def formats() -> tuple[str, ...]:
-    """Return the file suffixes of all picture formats, including registered formats.
+    """Return the file suffixes of all picture formats, including custom ones.
 
     >>> formats()[:7]
     ('png', 'svg', 'pdf', 'dot', 'gv', 'mmd', 'tex')

@@ -18,7 +18,7 @@ ALL = "all"  #: a value of `scalars`: every array
 
 @dataclass(frozen=True)
 class DiagramOptions:
-    """The options of a diagram of a graph; :func:`cgprimer.draw` describes each of them."""
+    """The options for the diagram of a graph, which :func:`cgprimer.draw` describes."""
 
     at: Mapping[str, Any] | None = None
     values: bool = False
@@ -41,7 +41,7 @@ class DiagramOptions:
 
     @property
     def path_vertices(self) -> tuple[str, ...]:
-        """Names of the vertices along the highlighted path; empty without a path."""
+        """Names of the vertices along the highlighted path; empty if no path is highlighted."""
         return parse_path(self.path)
 
     @property
@@ -92,7 +92,7 @@ class DiagramOptions:
             )
 
     def check_overlays(self) -> None:
-        """Raise UsageError for overlays that the chosen level does not support."""
+        """Raise UsageError if the chosen level does not support the chosen overlays."""
         if self.path is not None and not self.path_vertices:
             raise UsageError("`path` is empty", hint='list its vertices: path="xa xx xw"')
         if self.path_vertices and self.level != "variables":

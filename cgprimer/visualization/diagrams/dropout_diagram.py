@@ -39,7 +39,7 @@ _MAX_LISTED = 16  # elements of a mask that the note below a picture lists
 
 @dataclass(frozen=True)
 class ThinnedGraph:
-    """A graph in which one fixed mask replaces each application of dropout.
+    """A graph in which fixed dropout masks have been applied.
 
     Attributes:
         graph: the graph of the elements of all arrays.
@@ -120,7 +120,7 @@ def _resolve_masks(leaves: Sequence[Leaf], mask: Mask) -> dict[str, Any]:
 
 
 def _substitute_masks(tree: Expression, masks: Mapping[str, float]) -> Expression:
-    """Replace the elements of dropout masks in an expression by their values."""
+    """Replace the mask elements that occur in an expression by their values."""
     return substitute(tree, {name: Number(float(value)) for name, value in masks.items()})
 
 

@@ -35,7 +35,7 @@ _ROUNDS = 3
 
 
 class PlacedLabels(NamedTuple):
-    """The positions of the edge labels of a layout, and the number of overlaps.
+    """The positions of a layout's edge labels, and how many overlaps remain.
 
     Attributes:
         boxes: the box of the label of each edge; None for an edge without a label.
@@ -145,7 +145,7 @@ class _BoxGrid:
         self.reach = self.rows[:, 2:].max(axis=0, initial=0.0) / 2 + _GAP
 
     def count_near(self, places: Array, exclude: int = -1) -> npt.NDArray[np.int_]:
-        """Count the indexed boxes near each given box, ignoring boxes of the edge `exclude`."""
+        """Count the indexed boxes near each given box, but ignore boxes of the edge `exclude`."""
         around = places[:, 2:] / 2 + self.reach
         first, last = (np.floor((places[:, :2] + s * around) / _CELL).astype(int) for s in (-1, 1))
         columns = first[:, :1] + np.arange((last - first)[:, 0].max() + 1)

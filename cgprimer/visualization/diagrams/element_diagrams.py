@@ -72,7 +72,7 @@ def _choose_vertices(
 
 
 def _merge_edges(arrays: Diagram, elements: Diagram, key_of: Mapping[str, str]) -> tuple[Edge, ...]:
-    """Return the edges between the shown vertices; edges between whole arrays keep their labels."""
+    """Return the edges between the drawn vertices; edges between whole arrays keep their labels."""
     edges: dict[tuple[str, str], Edge] = {}
     for edge in elements.edges:
         ends = (key_of[edge.tail], key_of[edge.head])

@@ -69,7 +69,7 @@ def encode_figure(figure: Figure, kind: str) -> bytes:
 
 
 def replace_control_characters(text: str) -> str:
-    r"""Replace control characters that XML, DOT and LaTeX do not accept by question marks.
+    r"""Replace control characters that are invalid in XML, DOT or LaTeX by question marks.
 
     >>> replace_control_characters("a\x07b\n")
     'a?b\n'

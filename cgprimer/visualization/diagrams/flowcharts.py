@@ -57,7 +57,7 @@ flowchart LR"""
 
 
 def dot(diagram: Diagram, *, dark: bool = False) -> str:
-    """Convert a diagram to DOT, the language of Graphviz: ``dot -Tsvg graph.dot`` draws it.
+    """Convert a diagram to DOT, the language of Graphviz, which ``dot -Tsvg graph.dot`` draws.
 
     The names of vertices are their keys. The title is above the picture, the notes are below.
 

@@ -100,7 +100,7 @@ def find_point_at(line: Sequence[Point], distance: float) -> Point:
 
 
 def shorten_line(line: Sequence[Point], cut: float) -> tuple[Point, ...]:
-    """Shorten a polyline at its end by `cut` points, but at most to half of its length.
+    """Shorten a polyline at its end by `cut` points, but to no less than half of its length.
 
     >>> shorten_line([(0, 0), (10, 0), (10, 10)], 4)
     ((0, 0), (10, 0), (10.0, 6.0))
@@ -112,7 +112,7 @@ def shorten_line(line: Sequence[Point], cut: float) -> tuple[Point, ...]:
 
 
 def sample_line(line: Sequence[Point], step: float) -> tuple[Point, ...]:
-    """Return equidistant points along a polyline, about `step` apart, including both ends.
+    """Return points along a polyline, equally spaced by about `step`, including both ends.
 
     >>> sample_line([(0, 0), (10, 0)], 5)
     ((0.0, 0.0), (5.0, 0.0), (10.0, 0.0))

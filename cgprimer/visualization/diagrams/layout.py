@@ -206,7 +206,7 @@ def _build_layout(
     left, top = bounds.x - bounds.width / 2, bounds.y - bounds.height / 2
 
     def translate_line(line: Sequence[Point]) -> tuple[Point, ...]:
-        """Shift a line so that the layout starts at (0, 0)."""
+        """Shift a line by the same offset as the layout, which then starts at (0, 0)."""
         return tuple((x - left, y - top) for x, y in line)
 
     return Layout(
@@ -305,7 +305,7 @@ def _center_layers(
     edges: Sequence[tuple[str, str]],
     routes: Sequence[list[Point]],
 ) -> None:
-    """Center every layer of a network, with its edges, on a common horizontal line."""
+    """Center all layers of a network, with their edges, on a common horizontal line."""
     columns: dict[int | None, list[Box]] = defaultdict(list)
     for key, box in boxes.items():
         columns[layer[key]].append(box)

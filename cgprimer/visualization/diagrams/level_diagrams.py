@@ -47,7 +47,7 @@ def build_variable_diagram(
     vertices = [name for name in graph.parameters if name not in on_edges]
 
     def build_node(name: str, role: Role, *lines: str) -> Node:
-        """Build the vertex of a variable or parameter, with its shape and its value."""
+        """Build the diagram vertex for a variable or parameter, with its shape and its value."""
         label = name + format_shape_suffix(find_shape(graph, name))
         return Node(name, label, role, (*lines, *_format_value_lines(values, name)))
 
@@ -129,7 +129,7 @@ def _compute_values(
 
 
 def _format_parameter_label(name: str, values: Mapping[Any, float]) -> str:
-    """Format a parameter as the label of an edge, with its value if values are shown."""
+    """Format a parameter as an edge label, with its value if values are shown."""
     if name not in values:
         return name
     return f"{name}={mark_rounding(values[name], SHORT)}".replace("=≈", "≈")

@@ -24,7 +24,7 @@ _MAX_MARKED = 8  # labelled edges between parts; if there are more, only notes s
 def frame_parts(
     diagram: Diagram, graph: ExpressionGraph, place: str, workers: Names | None = None
 ) -> Diagram:
-    """Add a frame for each part of a partitioned graph, and label the values sent between parts.
+    """Add a frame around each part of a partitioned graph, and label the values sent between parts.
 
     Args:
         diagram: the diagram of the graph, or of the elements of its arrays.
@@ -82,7 +82,7 @@ def _name_parts(workers: Names | None, count: int) -> Sequence[str]:
 def _assign_parts(
     diagram: Diagram, graph: ExpressionGraph, stages: Sequence[Stage]
 ) -> dict[str, int]:
-    """Return the index of the part that each vertex of a diagram belongs to."""
+    """Map each vertex of a diagram to the index of the part that contains it."""
     computed: dict[str, int] = {}
     primal = tape(graph)
     for number, stage in enumerate(stages):

@@ -33,7 +33,7 @@ LayOut = Callable[
 
 
 def format_header_lines(part: Part) -> list[str]:
-    """Split the label of a part into the lines at the top of its frame.
+    """Split the label of a part into the text lines at the top of the part's frame.
 
     >>> format_header_lines(Part("GPU 0: 60 % of the work", frozenset()))
     ['GPU 0', '60 % of the work']

@@ -132,7 +132,7 @@ def _find_paths(
 
 
 def _multiply_scalars(numbers: SweepNumbers, path: Sequence[str]) -> tuple[str, float]:
-    """Return the product of the partials along a path, as an equation and as a float."""
+    """Return the product of the partials along a path, both as an equation and as a float."""
     partials = [numbers.partials.get(edge) for edge in pairwise(path)]
     factors = [0.0 if partial is None else partial for partial in partials]
     # A partial that is zero everywhere makes the product 0, even if another partial is infinite.
@@ -185,13 +185,13 @@ def format_exact(value: float) -> str:
 
 
 def format_operand(value: float) -> str:
-    """Format a number as an operand; negative numbers get parentheses."""
+    """Format a number as an operand, with parentheses if it is negative."""
     text = format_exact(value)
     return f"({text})" if text.startswith("-") else text
 
 
 def equality_sign(*values: float) -> str:
-    """Return ``=`` if all values are printed exactly, otherwise ``≈``."""
+    """Return ``=`` if all numbers are printed without rounding, otherwise ``≈``."""
     return choose_equality_sign(*values, digits=_EXACT_DIGITS)
 
 

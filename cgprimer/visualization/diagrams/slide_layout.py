@@ -176,7 +176,7 @@ def compute_text_size_on_slide(width: float, height: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class SlideLayout:
-    """The positions and texts of all elements of a picture.
+    """The positions and texts of all elements of a diagram on a slide.
 
     Attributes:
         layout: positions of vertices, edges and frames.
@@ -206,7 +206,7 @@ class SlideLayout:
 
 
 def fits_slide(diagram: Diagram) -> bool:
-    """Return whether a diagram is legible on a slide; true for every small graph.
+    """Return whether the text of a diagram is legible on a slide; small graphs always fit.
 
     >>> from cgprimer.visualization.diagrams.diagram import Node
     >>> fits_slide(Diagram((Node("xa", "xa", "input"),), ()))
@@ -250,7 +250,7 @@ def slide_layout(diagram: Diagram) -> SlideLayout:
 def _find_best_layout(
     diagram: Diagram, size: int, network: SlideLayout | None, least: float
 ) -> SlideLayout:
-    """Try layout settings for a graph, and return the layout with the lowest cost."""
+    """Try several layout settings for a diagram, and return the layout with the lowest cost."""
     best = _try_setting(diagram, _SETTINGS[0])
     assert best is not None  # every graph has this layout
     wide = _find_widest_row(diagram) > _WRAP

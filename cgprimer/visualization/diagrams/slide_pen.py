@@ -108,7 +108,7 @@ class Pen:
     def flag(
         self, x: float, y: float, *, down: bool = False, small: bool = False, **more: Any
     ) -> None:
-        """Draw the triangle that marks the current step, with its tip at the given point."""
+        """Draw the triangle that marks the current step; its tip is at the given point."""
         a, b = (9.0, 6.0) if small else (10.0, 7.0)
         corners = [(x, y), (x - b, y - a), (x + b, y - a)]
         self.polygon(
@@ -131,7 +131,7 @@ class Pen:
         self.line([(left, y), (right, y)], color, width)
 
     def bar(self, x: float, y: float, length: float, height: float, series: int) -> None:
-        """Draw a horizontal bar with the color and the hatch of a series."""
+        """Draw a horizontal bar in the color and hatch of a data series."""
         from matplotlib.patches import Rectangle
 
         color = self.look.curves[series % len(self.look.curves)]
@@ -161,7 +161,7 @@ def create_canvas(
 def _add_axes(
     figure: Figure, rectangle: tuple[float, float, float, float], width: float, height: float
 ) -> Axes:
-    """Add axes to a figure, with coordinates in points and y increasing downwards."""
+    """Add axes to a figure whose coordinates are in points, with y increasing downwards."""
     axes = figure.add_axes(rectangle)
     axes.set_axis_off()
     axes.set_xlim(0, width)
@@ -186,7 +186,7 @@ def shorten_text(text: str, room: float, size: float = TEXT, *, bold: bool = Fal
 
 
 def break_lines(text: str, width: float, size: float = TEXT, *, bold: bool = False) -> list[str]:
-    """Break a text into lines of a maximum width, at spaces and inside long words.
+    """Break a text into lines of a maximum width, at spaces or, if necessary, inside words.
 
     A long word is broken after an operator if it has one.
 
@@ -228,7 +228,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The contents of a table, without positions: header, rows, bars and a note."""
+    """The contents of a table without positions: header, rows, bars and a note."""
 
     header: tuple[str, ...]  # titles of the columns; the first column has the titles of rows
     rows: tuple[Row, ...]  # with a cell for each column except the first, or with a text

@@ -32,7 +32,7 @@ def lay_out_spine(
     node_gap: float,
     label_gap: float,
 ) -> ColumnLayout | None:
-    """Lay out a graph along its longest path; the arguments are those of `lay_out_columns`.
+    """Lay out a graph along its longest path; the arguments are as in `lay_out_columns`.
 
     Returns None for a graph of another kind.
 

@@ -156,7 +156,7 @@ def round_results(text: str) -> str:
 
 
 def _fill_evenly(pieces: list[str], limit: int) -> tuple[str, ...]:
-    """Join pieces of text into as few lines as possible, of similar length."""
+    """Join pieces of text into as few lines as possible, all of similar length."""
     lines = _fill_lines(pieces, limit)
     # Lines of similar length make a narrower box than a full line and a short line.
     for narrower in range(limit - 1, 0, -1):

@@ -31,7 +31,7 @@ SLIDE_ASPECT = SLIDE_WIDTH / SLIDE_HEIGHT
 
 @dataclass(frozen=True, slots=True)
 class RoleStyle:
-    """The style of the vertices of one role; `label` is the label in the legend."""
+    """The style of all vertices with one role; `label` is the text in the legend."""
 
     label: str
     shape: Shape
@@ -42,7 +42,7 @@ class RoleStyle:
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """The colors of a picture.
+    """The colors of a picture, either light or dark.
 
     `path` is the color of a highlighted path, which is also drawn with a wide double line; `curves`
     are the colors of curves in plots.
@@ -138,7 +138,7 @@ def fade_color(color: str, look: Theme) -> str:
 
 
 def choose_faded_ink(look: Theme) -> str:
-    """Return the faded text color of vertices and edges that dropout removes."""
+    """Return the faded text color for vertices and edges that dropout removes."""
     return mix(look.ink, look.background, 0.6)
 
 

@@ -149,7 +149,7 @@ class _TikzFormatter:
 
 
 def _emit_frames(diagram: Diagram, picture: SlideLayout, pen: _TikzFormatter) -> list[str]:
-    """Emit the TikZ commands that draw the frames of parts, with their labels."""
+    """Emit the TikZ commands that draw the frames around parts, with their labels."""
     lines = []
     for part, box in zip(diagram.parts, picture.layout.frames, strict=True):
         style = f"draw=edge, dash dot, line width={pen.format_length(2.2)}"

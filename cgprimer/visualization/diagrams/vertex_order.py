@@ -100,7 +100,7 @@ def _refine_colors(colors: Mapping[str, Hashable], edges: Edges) -> dict[str, in
 
 
 def _sort_colors(numbers: Mapping[str, int], keys: Sequence[str]) -> tuple[int, ...]:
-    """Return the sorted colors of the given vertices."""
+    """Return the colors of the given vertices in sorted order."""
     return tuple(sorted(map(numbers.__getitem__, keys)))
 
 

@@ -61,7 +61,7 @@ def contains_point(shape: Shape, box: Box, point: Point) -> bool:
 
 
 def clip_to_outline(shape: Shape, box: Box, port: Point, *, down: bool = False) -> Point:
-    """Return the point on the outline of a vertex at which a horizontal or vertical line ends.
+    """Return the point where a horizontal or vertical line from outside meets a vertex outline.
 
     `port` is a point to the left or right of the vertex, with `down` above or below it. Lines do
     not end at corners, where an arrow head could point to either side.
@@ -81,7 +81,7 @@ def clip_to_outline(shape: Shape, box: Box, port: Point, *, down: bool = False) 
 
 
 def compute_pill_radius(box: Box) -> float:
-    """Return the corner radius of a pill, or the radius of a circle.
+    """Return the corner radius of a pill shape, or the radius of a circle.
 
     >>> compute_pill_radius(Box(0, 0, 48, 48)), compute_pill_radius(Box(0, 0, 120, 80))
     (24.0, 22.0)
@@ -103,7 +103,7 @@ def compute_hexagon_corners(box: Box, slant: float = _SLANT) -> list[Point]:
 
 
 def build_shape_patches(style: RoleStyle, box: Box, small: bool = False) -> list[Patch]:
-    """Build the matplotlib patches of a vertex; `small` reduces details, for the legend."""
+    """Build the matplotlib patches that draw a vertex; `small` omits details for the legend."""
     from matplotlib.patches import FancyBboxPatch, Polygon, Rectangle
 
     corner = (box.x - box.width / 2, box.y - box.height / 2)

@@ -57,7 +57,7 @@ def compute_sweep_numbers(
     of: str | None = None,
     wrt: str | None = None,
 ) -> SweepNumbers:
-    """Compute all partials, and the adjoints of output ``of`` or the tangents from seed ``wrt``.
+    """Compute all partials, and the adjoints of output ``of`` or the tangents for seed ``wrt``.
 
     Keys are names, or indices of tape values for the level ``operations``.
 
@@ -179,7 +179,7 @@ def run_backward_sweep(
     *,
     operations: bool = False,
 ) -> BackwardNumbers:
-    """Run a backward sweep from an output of a graph, which may contain arrays.
+    """Run a backward sweep from one output of a graph, which may contain arrays.
 
     >>> graph = parse("input x[2]=[1, 2]; parameter W[2,2]=[[1, -1], [.5, -2]]; xl = sum(x @ W)")
     >>> sweep = run_backward_sweep(graph)
@@ -222,7 +222,7 @@ def compute_local_jacobians(
 def compute_tangents(
     graph: ExpressionGraph, at: Mapping[str, Any] | None, seed: str
 ) -> dict[str, Any]:
-    """Compute the tangents of all variables that depend on a seed: a scalar or an array element."""
+    """Compute the tangents of all variables that depend on a seed, a scalar or an array element."""
     base, index = parse_element(seed)
     name = resolve_wrt(graph, base)[0]
     elements = list_element_names(graph, name)

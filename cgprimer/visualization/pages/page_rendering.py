@@ -86,7 +86,7 @@ def collect_theme_colors(dark: bool) -> ThemeColors:
 
 
 def encode_script_data(value: Any) -> Markup:
-    """Encode a value as JSON that cannot close the script element in which it is embedded."""
+    """Encode a value as JSON that can be embedded safely in a script element of a page."""
     plain = json.loads(format_json(value, indent=None))
     return Markup(json.dumps(plain, separators=(",", ":")).replace("<", "\\u003c"))
 
@@ -94,7 +94,7 @@ def encode_script_data(value: Any) -> Markup:
 def inline_svg(
     picture: bytes, *, themed: bool = True, keep_size: bool = False, **attributes: str
 ) -> Markup:
-    """Convert the content of an SVG file to an element that can be embedded in a page.
+    """Convert the content of an SVG file to an element that can be embedded in an HTML page.
 
     Args:
         picture: the file, drawn in light colors.
@@ -118,7 +118,7 @@ def inline_svg(
 
 
 def _replace_colors(picture: str) -> str:
-    """Replace the colors of the light theme in an SVG picture by CSS variables."""
+    """Replace the light theme's colors in an SVG picture by CSS variables."""
     look = theme(False)
     names = {look.ink: "ink", look.edge: "edge", look.grid: "grid"}
     for role, style in look.roles.items():

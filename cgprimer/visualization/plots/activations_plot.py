@@ -206,7 +206,7 @@ def _compute_activations(
 def _draw_panel(
     axes: slide.Axes, network: Activations, bins: Array, look: Theme, *, first: bool
 ) -> None:
-    """Draw two half histograms for each layer of a network, for initial and trained weights."""
+    """Draw two half histograms for each layer of a network: for initial and for trained weights."""
     slide.style_axes(axes, look, x="layer", y="activation" if first else "")
     axes.set_title(network.name, **slide.text_style(look) | {"weight": "bold"})
     epochs = pluralize(network.epochs, "epoch")

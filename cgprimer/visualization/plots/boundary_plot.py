@@ -89,7 +89,7 @@ class Snapshot:
 
     @property
     def words(self) -> str:
-        """Caption with the step, the loss and, for classes, the accuracy."""
+        """Caption with the step, the loss and, for classification, the accuracy."""
         text = f"step {self.step:,}, loss {format_number(self.loss, SHORT)}"
         if not len(self.wrong):
             return text
@@ -104,7 +104,7 @@ def boundary(
     dark: bool = False,
     title: str | None = None,
 ) -> slide.Figure:
-    """Draw the decision regions of a trained model with two inputs, with the samples.
+    """Draw the samples and the decision regions of a trained model with two inputs.
 
     Each class has a region, with the decision boundary between the regions. With one target that
     has a few values, the value nearest to the output is predicted; with several outputs, the class
@@ -177,7 +177,7 @@ def _draw_samples(
 
 
 def choose_region_colors(plane: Plane, look: Theme) -> tuple[list[str], list[str]]:
-    """Choose a fill color and a sample color for each decision region."""
+    """Choose a fill color and a marker color for each decision region."""
     count = len(plane.regions)
     if plane.classes:
         inks = [look.curves[k % len(look.curves)] for k in range(count)]
@@ -217,7 +217,7 @@ def moments_of(
 
 
 def _build_plane(run: TrainingRun, data: Dataset) -> Plane:
-    """Build the plane of the two inputs, with the decision region of each sample."""
+    """Build the plane spanned by the two inputs, with the decision region of each sample."""
     graph = run.graph
     assert graph is not None
     names = [e for n in graph.inputs for e in elements(n, graph.shapes.get(n, ()))]

@@ -53,7 +53,7 @@ def cost(
     dark: bool = False,
     title: str | None = None,
 ) -> slide.Figure:
-    """Plot the cost of a gradient against the number of parameters, for each method.
+    """Plot the cost of a gradient against the number of parameters for each method.
 
     Operations are counted on the tapes. The shaded band extends from the cost of the function to
     `bound` times this cost (Griewank and Walther's constant): a cheap gradient lies inside.
@@ -88,7 +88,7 @@ def cost(
 
 
 def _define_sum_of_terms(term: str, size: int) -> str:
-    """Return the expression of a sum of ``size`` terms; ``#`` in ``term`` becomes the index."""
+    """Return a sum of ``size`` terms as text; each ``#`` in ``term`` is replaced by the index."""
     return " + ".join(term.replace("#", str(k)) for k in range(1, size + 1))
 
 
@@ -106,7 +106,7 @@ FAMILIES: dict[str, Callable[[int], str]] = {
 
 
 class Cost(NamedTuple):
-    """The cost of a gradient for one graph and one method; `seconds` is nan unless timed."""
+    """The cost of a gradient for one graph and one method; `seconds` is nan if not measured."""
 
     parameters: int
     operations: int
@@ -134,7 +134,7 @@ def cost_growth(
     methods: Names = (),
     timed: bool = False,
 ) -> CostGrowth:
-    """Count the operations of each method for graphs of increasing size, and optionally time them.
+    """Count each method's operations for graphs of increasing size, and optionally time them.
 
     >>> growth = cost_growth("sum", [1, 10], methods=["forward", "reverse"])
     >>> [cost.operations for cost in growth.primal]

@@ -60,7 +60,7 @@ def error(
     dark: bool = False,
     title: str | None = None,
 ) -> slide.Figure:
-    """Plot the error of finite differences against the step size: a V-shaped curve.
+    """Plot the error of finite differences against the step size, which is a V-shaped curve.
 
     The reference is a derivative with fifty digits. A star marks the best step of each scheme.
     Straight lines show the slopes of the theory: 1 for forward differences, 2 for central
@@ -127,7 +127,7 @@ def _draw_curves(axes: slide.Axes, errors: StepErrors, floor: float, look: Theme
 
 
 def _draw_floor(axes: slide.Axes, floor: float, look: Theme) -> None:
-    """Draw a horizontal line, with a tick, that represents errors of exactly 0."""
+    """Draw a horizontal line, with a tick, for errors that are exactly 0."""
     axes.axhline(floor, color=look.edge, linewidth=1.0, zorder=1)
     high = max(axes.get_ylim()[1], 1e4 * floor)
     axes.set_ylim(floor / 3, high)
@@ -195,7 +195,7 @@ def step_errors(
     wrt: str | None = None, loss: str | None = None, schemes: Names = (),
     steps: float | Sequence[float] | None = None,
 ) -> StepErrors:  # fmt: skip
-    """Compute the error of each difference scheme at each step size, as :func:`error` draws it.
+    """Compute the error of each difference scheme at each step size, which :func:`error` draws.
 
     >>> from cgprimer.core.graph import parse
     >>> result = step_errors(parse("xw = sin(xa)"), {"xa": 1}, steps=[1e-12, 1e-8, 1e-4, 1e-1])

@@ -28,7 +28,7 @@ def choose_sweep_axis(sweep: Sweep) -> str | None:
 def final_losses(
     sweep: Sweep, axis: str, *, dark: bool = False, title: str | None = None
 ) -> slide.Figure:
-    """Plot final training and validation losses against the number of samples or the model.
+    """Plot final training and validation losses against the number of samples or against the model.
 
     Training and validation loss of a combination of settings have the same color; training losses
     are dashed. Runs that differ only in the seed are averaged.

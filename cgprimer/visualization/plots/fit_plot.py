@@ -124,7 +124,7 @@ def _draw_curve(axes: slide.Axes, result: Fit, level: float, look: Theme) -> Arr
 
 
 def _draw_measured_against_computed(axes: slide.Axes, result: Fit, look: Theme) -> list[Array]:
-    """Plot measured against computed values; return the computed values of each output."""
+    """Plot measured against computed values; return the computed values for each output."""
     problem = result.problem
     computed = problem.compute_outputs(result.end.values, problem.columns, problem.samples)[0]
     both = np.concatenate([computed, problem.target])
@@ -141,6 +141,6 @@ def _draw_measured_against_computed(axes: slide.Axes, result: Fit, look: Theme) 
 
 
 def _choose_marker_style(order: int, count: int, look: Theme) -> dict[str, Any]:
-    """Choose the marker style of an output with `count` values."""
+    """Choose the marker style for an output with `count` data points."""
     style = slide.choose_curve_style(order, look) | {"linestyle": ""}
     return style | {"markersize": 8 if count <= _MANY else 3, "rasterized": count > _MAX_VECTORS}

@@ -141,7 +141,7 @@ def _draw_tangent(
 
 
 class Jump(NamedTuple):
-    """A jump discontinuity between two neighboring points.
+    """A jump discontinuity of a function between two neighboring sample points.
 
     Attributes:
         after: index of the point to the left.

@@ -61,7 +61,7 @@ class MeanLoss:
         return np.concatenate([self._evaluate_chunk(two, instructions) for two in chunks])
 
     def _evaluate_chunk(self, points: Array, instructions: Any) -> Array:
-        """Return the mean losses at a chunk of points, evaluated with one call per instruction.
+        """Return the mean losses at a chunk of points, with one function call per instruction.
 
         Parameters that vary have an axis for the points, and an axis of length 1 for the samples.
         """
@@ -79,7 +79,7 @@ class MeanLoss:
 
 
 def _find_batched_function(name: Any) -> Callable[..., Array]:
-    """Return the numpy function that evaluates a primitive at all points in a single call."""
+    """Return the NumPy function that evaluates a primitive at all points in one call."""
     plain = numpy_arithmetic.numpy_function(name)
     if name == "pow":  # squares by numpy take ten times as long
         return lambda a, b: a * a if isinstance(b, float) and b == 2.0 else plain(a, b)
@@ -99,7 +99,7 @@ def _find_batched_function(name: Any) -> Callable[..., Array]:
 
 
 def _multiply_in_blocks(a: Array, b: Array) -> Array:
-    """Return ``a @ b``, in row blocks small enough for OpenBLAS to use a single thread."""
+    """Compute ``a @ b`` in row blocks that are so small that OpenBLAS uses a single thread."""
     block, rows = _SINGLE_THREAD_SIZE // (b.shape[-2] * b.shape[-1] or 1), a.shape[-2]
     if not 8 <= block < rows:
         return np.matmul(a, b)

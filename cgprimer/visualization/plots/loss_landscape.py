@@ -42,7 +42,7 @@ _NORMALIZED = ("adagrad", "rmsprop", "adam", "adamw")  # the first update is abo
 
 @dataclass(frozen=True)
 class LandscapeOptions:
-    """Options of a landscape and its paths; :func:`cgprimer.plot.surface` describes each of them.
+    """Options for a loss landscape and its paths, which :func:`cgprimer.plot.surface` describes.
 
     `grid` is the number of values of each parameter.
     """
@@ -81,7 +81,7 @@ class Descent:
 
 @dataclass(frozen=True, eq=False)
 class Landscape:
-    """The mean loss over a grid of two parameters.
+    """The mean loss on a grid over two parameters.
 
     Attributes:
         names: the two parameters.
@@ -116,7 +116,7 @@ class Landscape:
 
     @property
     def has_inner_minimum(self) -> bool:
-        """True if the minimum over the grid lies inside the grid, not only on its edge."""
+        """True if the grid point with the minimum loss is not on the edge of the grid."""
         finite = np.where(np.isfinite(self.losses), self.losses, np.inf)
         if min(finite.shape) < 3:
             return True
@@ -152,7 +152,7 @@ def landscape(
 def compute_landscape(
     graph: ExpressionGraph, data: Dataset | str | Path | None, options: LandscapeOptions
 ) -> Landscape:
-    """Compute the losses on a grid of two parameters, and the paths of optimizers."""
+    """Compute the losses on a grid over two parameters, and the paths of optimizers."""
     check_graph(graph)
     names = _choose_parameters(graph, options.over)
     values = _resolve_parameter_values(graph, data, options, names)

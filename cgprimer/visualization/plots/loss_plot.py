@@ -108,7 +108,7 @@ def loss(
 def _add_undrawn_entries(
     axes: Any, names: list[str], drawn: Mapping[str, TrainingRun], look: Theme
 ) -> None:
-    """Add a legend entry for each run that diverges at its first update."""
+    """Add a legend entry for each run that is not drawn because its first update diverges."""
     for order, name in enumerate(names):
         if name not in drawn:
             label = slide.format_label(f"{name}: diverges at its first step")
@@ -148,7 +148,7 @@ class _Curve:
         return self.training[1]
 
     def label(self, kind: str) -> str:
-        """Return the legend label of a curve: the run and the kind, such as "a, training"."""
+        """Return a curve's legend label: the run's name and the kind, such as "a, training"."""
         return kind if self.name == UNNAMED else f"{self.name}, {kind}"
 
 
@@ -202,7 +202,7 @@ def _draw_training(axes: Any, curve: _Curve, smooth: int, longest: int, look: Th
 
 
 def _draw_validation(axes: Any, curve: _Curve, look: Theme) -> None:
-    """Draw validation losses as a thin line with open markers, in the color of the run."""
+    """Draw validation losses as a thin line with open markers in the color of the run."""
     positions, losses = curve.validation
     remark = "" if any(map(isfinite, losses)) else ": no finite loss"
     style = slide.choose_curve_style(curve.order, look) | {

@@ -42,17 +42,17 @@ class LossSurface:
 
     @property
     def has_holes(self) -> bool:
-        """True if some losses are not finite."""
+        """True if some losses on the grid are not finite."""
         return bool(np.isnan(self.losses).any())
 
     @cached_property
     def heights(self) -> Array:
-        """The heights in 3-D: losses, or their logarithms; shape (m, n)."""
+        """The losses or their logarithms as heights in 3-D, in an array of shape (m, n)."""
         return np.log10(self.losses) if self.logarithmic else self.losses
 
     @property
     def top(self) -> float:
-        """The maximum loss."""
+        """The maximum loss of the plotted surface."""
         return float(np.nanmax(self.losses))
 
     def interpolate_heights(self, first: Array, second: Array) -> Array:

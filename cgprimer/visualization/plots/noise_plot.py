@@ -101,7 +101,7 @@ def noise(
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """The SGD runs with one batch size, which share a panel of the plot.
+    """The SGD runs with one batch size, which are drawn in the same panel.
 
     Attributes:
         batch_size: number of samples per step.
@@ -128,7 +128,7 @@ class Panel:
 
 @dataclass(frozen=True, eq=False)
 class NoisyDescents:
-    """The results of gradient descent and SGD from one start, as paths of one parameter.
+    """The paths of one parameter in gradient descent and in SGD runs, all from the same start.
 
     Attributes:
         name: the parameter.
@@ -149,7 +149,7 @@ class NoisyDescents:
 
     @property
     def in_lowest(self) -> bool:
-        """True if gradient descent ends in the lowest valley of the range."""
+        """True if gradient descent ends in the lowest valley within the plotted range."""
         low, high = self.valley
         return bool(low <= self.values[np.nanargmin(self.losses)] <= high)
 
@@ -269,7 +269,7 @@ def _choose_parameter(graph: ExpressionGraph, over: str | None) -> str:
 def _choose_range(
     ranges: Sequence[tuple[float, float]], start: float, truth: Any
 ) -> tuple[float, float]:
-    """Return the given range of the parameter, or a range around its start and its true value."""
+    """Return the given parameter range, or a range around the start and the true value."""
     if len(ranges) > 1:
         raise UsageError(f"`ranges` must contain exactly one range, got {len(ranges)}")
     if ranges:
@@ -330,7 +330,7 @@ def _find_valley(values: Array, losses: Array, end: float) -> tuple[float, float
 def _draw_loss(
     axes: slide.Axes, descents: NoisyDescents, panel: Panel, look: Theme, *, first: bool
 ) -> None:
-    """Draw the loss over the parameter, with the end of each run."""
+    """Draw the loss over the parameter, and mark the end of each run."""
     slide.style_axes(axes, look, y="mean loss" if first else "")
     axes.set_title(panel.sentence, **slide.text_style(look) | {"weight": "bold"})
     axes.plot(descents.values, descents.losses, color=look.ink, linewidth=2.4)

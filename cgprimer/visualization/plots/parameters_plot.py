@@ -131,7 +131,7 @@ def _draw_panels(
 
 
 def _choose_parameters(runs: Mapping[str, TrainingRun], names: Names) -> tuple[str, ...]:
-    """Return the scalars and array elements to draw, in the order of the runs."""
+    """Return the scalars and array elements to be drawn, in the order of the runs' parameters."""
     elements = tuple(dict.fromkeys(name for run in runs.values() for name in run.parameters))
     chosen: set[str] = set()
     for name in normalize_names(names, "names") if names else elements:
@@ -146,7 +146,7 @@ def _choose_parameters(runs: Mapping[str, TrainingRun], names: Names) -> tuple[s
 
 
 class OverTime(NamedTuple):
-    """The history of the parameters of a training run, over steps or epochs.
+    """The history of the parameters in a training run, over steps or epochs.
 
     `places` are steps or epochs, ascending from 0; `values` has the values of each parameter.
     """

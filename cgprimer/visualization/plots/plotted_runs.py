@@ -78,7 +78,7 @@ def steps_per_epoch(run: TrainingRun) -> float:
 
 
 def merge_true_values(runs: Mapping[str, TrainingRun]) -> dict[str, float]:
-    """Merge the true parameter values of all training runs, which must agree.
+    """Merge the true parameter values of all training runs; the values must agree between runs.
 
     Raises:
         UsageError: two runs have different true values of a parameter.

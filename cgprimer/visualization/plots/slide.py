@@ -113,7 +113,7 @@ def format_log_tick(value: float) -> str:
 
 
 def choose_log_ticks(low: float, high: float, *, max_ticks: int = 9) -> list[float]:
-    """Choose the ticks of a logarithmic axis: at least two, and at most about `max_ticks`.
+    """Choose at least two and at most about `max_ticks` ticks for a logarithmic axis.
 
     They are powers of ten, or 1, 2 and 5 times powers of ten if there are fewer than three powers,
     or equidistant within a decade. If there are too many powers of ten, their exponents are
@@ -163,7 +163,7 @@ def use_linear_axis(axes: Axes, which: str, *, max_ticks: int = 8, integers: boo
 
 
 def format_tick(value: float, ticks: Any) -> str:
-    """Format the label of a tick, with the same precision as the labels of all `ticks`.
+    """Format the label of a tick with the same precision as the labels of all `ticks`.
 
     >>> [format_tick(value, [999_999, 1_000_000, 1_000_001]) for value in (999_999, 1_000_000)]
     ['999,999', '1,000,000']
@@ -192,7 +192,7 @@ def choose_curve_style(order: int, look: Theme) -> dict[str, Any]:
 
 
 def choose_line_style(order: int, look: Theme, points: int) -> dict[str, Any]:
-    """Choose the style of a curve with many points; markers appear only if dashes repeat."""
+    """Choose the style for a curve with many points; markers appear only if dashes repeat."""
     rounds, between = order // len(DASHES), max(1, points // 10)
     marker = MARKERS[(rounds - 1) % len(MARKERS)] if rounds else ""
     markers = {"marker": marker, "markevery": (order * between // 4 % between, between)}

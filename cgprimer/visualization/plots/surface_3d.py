@@ -55,7 +55,7 @@ def draw_in_space(
 def _draw_curves(
     axes: Any, surface: LossSurface, paths: Curves, marks: Curves, look: Theme
 ) -> tuple[float, float]:
-    """Draw paths and marks on a surface, with hidden parts faint; return the best view."""
+    """Draw paths and marks on a surface, with faint hidden parts; return the best viewing angle."""
     on_paths = {}
     for label, (points, _) in paths.items():
         inside = np.argmin([*surface.contains(points), False])  # up to where it leaves the picture
@@ -80,7 +80,7 @@ def _draw_curves(
 
 
 def _draw_box(axes: Any, surface: LossSurface, heights: str, look: Theme) -> None:
-    """Draw the ticks, the height label and the walls of the 3-D box."""
+    """Draw the ticks, the height label and the walls of the 3-D plot box."""
     axes.xaxis.labelpad = axes.yaxis.labelpad = 14
     axes.set_zlabel(heights, labelpad=24, **slide.text_style(look))
     if surface.logarithmic:

@@ -58,7 +58,7 @@ def draw_path(
 
 
 def draw_gradient_arrows(axes: Any, landscape: Landscape, count: int, look: Theme) -> None:
-    """Draw arrows of steepest descent at evenly spaced points of the first path.
+    """Draw arrows of steepest descent at equal intervals along the first path.
 
     An arrow points from p to p - t g in the units of the axes, with t such that all arrows are
     visible: its direction is correct on the scales of the axes, its length has no meaning. Only the

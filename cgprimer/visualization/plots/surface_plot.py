@@ -51,7 +51,7 @@ def surface(
     title: str | None = None,
     dataset: Dataset | None = None,
 ) -> slide.Figure:
-    """Draw the mean loss, or a function, over two parameters, with the paths of optimizers.
+    """Draw the mean loss or a function over two parameters, with the paths of optimizers.
 
     A graph without inputs is a function of its parameters. Other parameters are fixed. Each step
     uses all samples. Colors, and heights in 3-D, have a logarithmic scale unless a loss is
@@ -137,7 +137,7 @@ def draw_surface(
 
 
 def _style_marks(landscape: Landscape, look: Theme) -> Curves:
-    """Return the position and style of each mark: the reference values, and the start of paths."""
+    """Return position and style of each mark: the reference values and the start of the paths."""
     common: dict[str, Any] = {"linestyle": "", "zorder": 6, "clip_on": False}
     marks: Curves = {}
     if landscape.reference:
@@ -194,7 +194,7 @@ def build_color_map(look: Theme) -> Any:
 def fill_contours(
     axes: Any, surface: LossSurface, colors: Any, look: Theme, top: float | None = None
 ) -> Any:
-    """Draw filled contours with thin lines between them; return them for a color bar.
+    """Draw filled contours with thin lines between them; return the contours for a color bar.
 
     `top` is the loss of the highest contour; the maximum of the surface unless given.
     """

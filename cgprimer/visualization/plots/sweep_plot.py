@@ -83,7 +83,7 @@ def sweep(found: Sweep, *, dark: bool = False, title: str | None = None) -> slid
 
 
 def _use_log_loss_axis(axes: Any, limits: tuple[float, float]) -> None:
-    """Make the axis of losses logarithmic, with the given limits."""
+    """Make the loss axis logarithmic, with the given limits."""
     # Limits come first: for losses of 1e300 a logarithmic axis chooses infinite limits.
     axes.set_ylim(*limits)
     axes.set_yscale("log", nonpositive="mask")

@@ -90,7 +90,7 @@ def swell(
 def _label_ends(
     figure: slide.Figure, axes: slide.Axes, ends: list[tuple[float, float]], look: Theme
 ) -> None:
-    """Write the operation counts next to the ends of curves, without overlaps."""
+    """Write the operation count next to the end of each curve, so that labels do not overlap."""
     figure.draw_without_rendering()  # computes the positions of the points
     ends = sorted(ends, key=lambda end: end[1])
     heights = [72 / figure.dpi * float(axes.transData.transform(end)[1]) for end in ends]
@@ -102,13 +102,13 @@ def _label_ends(
 
 
 def _define_nested_variables(level: str, depth: int) -> str:
-    """Return definitions of x1, x2, ...; ``@`` in `level` stands for the previous variable."""
+    """Return definitions of x1, x2, ...; ``@`` in `level` is replaced by the previous variable."""
     names = ["xa", *(f"x{k}" for k in range(1, depth + 1))]
     return "\n".join(f"{new} = {level.replace('@', old)}" for old, new in pairwise(names))
 
 
 def _define_nested_softmax(depth: int) -> str:
-    """Return definitions of nested softmax functions of three scalars.
+    """Return the definitions of nested softmax functions of three scalars.
 
     The output is the first component of the outermost softmax.
     """
@@ -153,7 +153,7 @@ class Swell(NamedTuple):
 def swell_counts(
     family: str = "product", depths: int | Sequence[int] = (), *, limit: int = LIMIT
 ) -> tuple[Swell, ...]:
-    """Count the operations of symbolic derivatives and reverse mode at each depth of nesting.
+    """Count the operations of symbolic derivatives and of reverse mode at each nesting depth.
 
     >>> [(row.depth, row.formula, row.reverse) for row in swell_counts("product", [1, 4])]
     [(1, 6, 5), (4, 280, 26)]

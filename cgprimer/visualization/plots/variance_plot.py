@@ -172,7 +172,7 @@ def _compute_squared_norm(vector: Any) -> float:
 
 
 def _choose_samples(count: int, random: Any) -> Any:
-    """Return the indices of all samples, or of a random subset of a large data set."""
+    """Return the indices of all samples, or of a random subset if the data set is large."""
     if count <= _MAX_SAMPLES:
         return np.arange(count)
     return random.choice(count, _MAX_SAMPLES, replace=False)

@@ -86,7 +86,7 @@ def workers(
 def timeline(
     record: TeamRecord, steps: int, until: float | None = None, *, dark: bool, title: str | None
 ) -> slide.Figure:
-    """Draw the activities of each worker as a row of bars, with a line at the end of each step."""
+    """Draw each worker's activities as a row of bars, with a line at the end of each step."""
     end = until or record.timeline_end()
     rows = min(record.workers, _MAX_ROWS)
     pace = format_number(record.clock / steps, 4)
@@ -121,7 +121,7 @@ def timeline(
 def _draw_spans(
     axes: slide.Axes, record: TeamRecord, rows: int, end: float, look: Theme
 ) -> dict[str, Any]:
-    """Draw a bar for each activity of each worker; return the last bar of each kind."""
+    """Draw a bar for each activity of each worker; return the last bar of each activity kind."""
     bars = dict[str, Any]()
     for span in record.spans:
         if span.worker >= rows or span.begin >= end:
@@ -177,7 +177,7 @@ def _draw_losses(
     dark: bool,
     title: str | None,
 ) -> slide.Figure:
-    """Plot the losses of runs over steps, and next to them over time."""
+    """Plot the losses of runs over steps and, in a second panel, over time."""
     figure, look = slide.create_figure(dark, title, "Loss over steps and over time")
     both: Any = figure.subplots(1, 2, sharey=True)
     virtual = all(record.is_simulated for record in records.values())

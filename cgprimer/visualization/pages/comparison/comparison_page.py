@@ -38,7 +38,7 @@ class GraphPicture(NamedTuple):
 
 
 class TableSection(NamedTuple):
-    """A section of a comparison page: a heading, a table with its caption, and notes below."""
+    """A section of a comparison page: a heading, a table with its caption, and notes below it."""
 
     heading: str
     caption: str
@@ -169,7 +169,7 @@ def _build_table_sections(comparison: Comparison) -> list[TableSection]:
 
 
 def _build_method_section(comparison: Comparison, result: MethodResult) -> MethodSection:
-    """Build the section of a method, with its trace if the method can compute one."""
+    """Build the section on one method, with its trace if the method can compute one."""
     table, error = None, ""
     if not result.refused:
         try:
@@ -221,7 +221,7 @@ def _build_trace_table(comparison: Comparison, result: MethodResult) -> TraceTab
 
 
 def split_at_operators(expression: str) -> tuple[str, ...]:
-    """Split an expression into parts between which a browser may break the line.
+    """Split an expression into parts between which a browser may break lines.
 
     Lines break at operators, not within names.
 

@@ -61,7 +61,7 @@ _TITLE_LINE = 1.25 * TITLE_SIZE
 
 @dataclass(frozen=True, slots=True)
 class Slide:
-    """The content of one slide, from top to bottom.
+    """The contents of one comparison slide, from top to bottom.
 
     Attributes:
         graph: the graph, if the slide shows it.
@@ -235,7 +235,7 @@ def _add_descriptions(comparison: Comparison, slide: Slide, room: float) -> Slid
 
 
 class _Heading(NamedTuple):
-    """The laid-out heading of a slide: the lines of the title, the subtitle, and where they end.
+    """The laid-out heading of a slide: title lines, subtitle, and the y position of its end.
 
     Attributes:
         title: the lines of the title.
@@ -251,7 +251,7 @@ class _Heading(NamedTuple):
 
 
 def _lay_out_heading(comparison: Comparison, title: str | None) -> _Heading:
-    """Wrap the title of a slide, and place the subtitle next to or below the title."""
+    """Wrap a slide's title, and place the subtitle next to the title or below it."""
     text = comparison_text.format_default_title(comparison) if title is None else title
     wrapped = wrap_words(text, _ROOM, TITLE_SIZE, bold=True)
     if len(wrapped) > _MOST_TITLE_LINES:

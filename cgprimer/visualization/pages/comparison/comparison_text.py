@@ -51,14 +51,14 @@ def format_default_title(comparison: Comparison) -> str:
 
 
 def format_subtitle(comparison: Comparison) -> str:
-    """Return the subtitle of a comparison: the value of the output and its number of operations."""
+    """Return the subtitle of a comparison: the output's value and its number of operations."""
     sign = choose_equality_sign(comparison.value)
     operations = pluralize(comparison.primal_operations, "operation")
     return f"{comparison.of} {sign} {format_number(comparison.value)}, computed with {operations}"
 
 
 def format_error(error: float | None) -> str:
-    """Format a relative error with two digits: ``exact`` for zero, empty for None.
+    """Format a relative error with two digits; zero becomes ``exact`` and None an empty string.
 
     >>> format_error(0.0), format_error(1.4e-8), format_error(float("inf")), format_error(None)
     ('exact', '1.4e-8', 'inf', '')
@@ -180,7 +180,7 @@ def describe_method_and_costs(comparison: Comparison, result: MethodResult) -> s
 
 
 def describe_trace(comparison: Comparison, result: MethodResult) -> str:
-    """Return the caption of a method's trace, which explains the last column of the trace."""
+    """Return the caption for a method's trace, which explains the trace's last column."""
     first = comparison.wrt[0]
     tangents = f"tangents, seeded with {first}"
     return {
@@ -196,7 +196,7 @@ def describe_trace(comparison: Comparison, result: MethodResult) -> str:
 def build_derivative_table(
     comparison: Comparison, max_derivatives: int, digits: int = DIGITS
 ) -> Table | None:
-    """Build the table of derivatives, with the value and the relative error of each method.
+    """Build the table of derivatives, with the value and the relative error for each method.
 
     Of more than ``max_derivatives`` derivatives, those with the largest errors are included. None
     if every method refused.
@@ -238,7 +238,7 @@ def build_cost_table(comparison: Comparison) -> Table:
     def build_bar_scale(
         cost: Callable[[MethodResult], float],
     ) -> Callable[[MethodResult], float]:
-        """Return a function that divides a cost of a method by the maximum over all methods."""
+        """Return a function that divides a method's cost by the maximum cost over all methods."""
         costs = (cost(result) for result in comparison.results if not result.refused)
         maximum = max(costs, default=0.0)
         return lambda result: cost(result) / maximum if maximum > 0 else 0.0

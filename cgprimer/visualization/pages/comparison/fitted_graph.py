@@ -28,7 +28,7 @@ _WIDEST = 1250.0  # points; pages shrink the graph to the width of the window
 
 @dataclass(frozen=True, slots=True)
 class FittedGraph:
-    """The diagram of a graph, scaled to fit into an area; text that is too small is omitted.
+    """The diagram of a graph, scaled to fit into an area; text that would be too small is omitted.
 
     Attributes:
         diagram: the diagram, with as much text as fits.
@@ -114,7 +114,7 @@ def paint_graph(pen: Pen, graph: FittedGraph, middle: float, top: float) -> None
 
 
 def draw_fitted_graph(graph: FittedGraph) -> Figure:
-    """Draw a fitted graph and its legend in a figure that is just large enough for both."""
+    """Draw a fitted graph and its legend in a figure of minimum size."""
     graph = replace(graph, scale=1.0)
     width, height = max(graph.size[0], _LEGEND_WIDTH), graph.size[1] + 10.0
     legend = Legend(list_roles(graph.diagram), width)
@@ -175,7 +175,7 @@ def _remove_details(nodes: Iterable[Node]) -> tuple[Node, ...]:
 
 
 def _remove_edge_values(edge: Edge) -> Edge:
-    """Remove the values of parameters from the label of an edge, and keep their names."""
+    """Remove parameter values from an edge label, and keep the parameter names."""
     names = (part.partition("=")[0] for part in edge.label.split(", "))
     return replace(edge, label=", ".join(names))
 

@@ -52,7 +52,7 @@ def learning_page(
     dark: bool = False,
     title: str | None = None,
 ) -> str:
-    """Render a page that plays the decision boundary, loss and parameters of a training run.
+    """Render a page that animates the decision boundary, loss and parameters of a training run.
 
     Arguments as in ``cgprimer.plot.boundary``.
 
@@ -80,7 +80,7 @@ def learning_page(
 
 
 def _collect_page_data(plane: Plane, snapshots: Sequence[Any]) -> dict[str, Any]:
-    """Collect the data of the page: axes, samples, and one frame per snapshot of the run."""
+    """Collect the data of a learning page: axes, samples, and one frame per snapshot of the run."""
     final = snapshots[-1].parameters
     shapes = {name: np.shape(value) for name, value in final.items()}
     scalars = [split_arrays(snapshot.parameters, shapes) for snapshot in snapshots]
@@ -107,7 +107,7 @@ def _collect_page_data(plane: Plane, snapshots: Sequence[Any]) -> dict[str, Any]
 
 
 def _collect_frame_data(plane: Plane, snapshot: Any, weights: list[float]) -> dict[str, Any]:
-    """Collect the data of one frame: regions, boundary, wrong predictions and parameters."""
+    """Collect the data of one animation frame: regions, boundary, wrong predictions, parameters."""
     is_wrong = snapshot.wrong[plane.drawn_samples] if len(snapshot.wrong) else []
     return {
         "step": snapshot.step,
@@ -131,6 +131,6 @@ def _convert_to_picture(plane: Plane, points: Array) -> Array:
 
 
 def _format_svg_path(plane: Plane, points: Sequence[Any], end: str) -> str:
-    """Format a polyline in the plane as an SVG path; ``end`` is ``Z`` to close the path."""
+    """Format a polyline in the plane as an SVG path; ``end`` is ``Z`` for a closed path."""
     corners = _convert_to_picture(plane, np.asarray(points)).round().astype(int)
     return "M" + "L".join(f"{x},{y}" for x, y in corners) + end

@@ -25,7 +25,7 @@ _PASSES = {
 
 
 class RunEvent(NamedTuple):
-    """An event in a distributed training run, with the parameters of the server after the event.
+    """An event in a distributed training run, and the server's parameters after the event.
 
     Attributes:
         time: the time in seconds.
@@ -57,7 +57,7 @@ def rounds_page(
     dark: bool = False,
     title: str | None = None,
 ) -> str:
-    """Render a page that plays the events of a distributed training run on a timeline.
+    """Render a page that animates the events of a distributed training run on a timeline.
 
     Arguments as in ``cgprimer.plot.workers``.
 
@@ -101,7 +101,7 @@ def rounds_page(
 
 
 def list_events(run: TrainingRun, record: TeamRecord) -> list[RunEvent]:
-    """List the events of a distributed training run in order of time.
+    """List the events of a distributed training run in chronological order.
 
     >>> import cgprimer
     >>> graph = cgprimer.parse("xw = k*x")
@@ -159,7 +159,7 @@ def list_events(run: TrainingRun, record: TeamRecord) -> list[RunEvent]:
 
 
 def _list_timed_events(record: TeamRecord) -> Iterator[_TimedEvent]:
-    """Yield the recorded events of all workers in order of time.
+    """Yield the recorded events of all workers in chronological order.
 
     Gradients that are dropped at the same time are one event.
     """

@@ -132,7 +132,7 @@ def _reveal_edge_contributions(
 
 
 def _build_forward_walk(scene: Scene) -> Walk:
-    """Build the steps of forward mode: one pass for each differentiated name."""
+    """Build the steps of forward mode: one pass for each name in ``scene.wrt``."""
     program, contributions, program_steps = _differentiate_by_sweep(scene, "forward", "dot")
     builder, tape = Builder(simplify=False), contributions.tape
     # All values are outputs, so that their indices are known after the seeds are substituted.
@@ -310,7 +310,7 @@ def _build_result_step(scene: Scene, wrt_index: int, text: str, value: int, **ch
 
 @dataclass
 class _DifferenceSteps:
-    """The steps of finite differences; the evaluations of the graph are added to one tape.
+    """The steps of finite differences, whose evaluations of the graph are stored on one tape.
 
     Attributes:
         scene: the rows, vertices and edges.
@@ -341,7 +341,7 @@ class _DifferenceSteps:
 
     @property
     def n_point_lines(self) -> int:
-        """The number of lines that store the unshifted output: 1 in forward differences, else 0."""
+        """The number of lines that store the unshifted output: 1 for forward differences, or 0."""
         return int(self.scheme == "forward")
 
     @property
@@ -351,7 +351,7 @@ class _DifferenceSteps:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The lines of the finite-difference program that the page shows."""
+        """The lines of the finite-difference program that are shown on the page."""
         return (
             *[f"f = {self.scene.target}"] * self.n_point_lines,
             "shift a variable by h",
@@ -362,12 +362,12 @@ class _DifferenceSteps:
 
     @property
     def differentiable_names(self) -> list[str]:
-        """The differentiated names on which the output depends."""
+        """The names in ``scene.wrt`` that affect the output."""
         return [name for name in self.scene.wrt if name in self.tape.names]
 
     @property
     def evaluation_steps(self) -> list[Step]:
-        """The steps of one evaluation of the graph, with their lines in the program."""
+        """The steps of one evaluation of the graph, each with its line in the program."""
         first = 1 + self.n_point_lines
         return [replace(s, line=s.line + first, phase=0) for s in self.program_steps.steps]
 

@@ -86,7 +86,7 @@ class RowContributions:
         return replace(step, note="; ".join(notes))
 
     def _format_contribution_notes(self, step: Step, scene: Scene) -> list[str]:
-        """Return notes such as ``bar_xa += v2, contribution 1 of 2`` on the result of a step."""
+        """Return notes on the result of a step, such as ``bar_xa += v2, contribution 1 of 2``."""
         name = f"{self.mark}_{scene.rows[step.row].name}"
         contributions = self.by_row[step.row]
         count, result, notes = len(contributions), step.text.partition(" = ")[0], []
@@ -104,7 +104,7 @@ class RowContributions:
 
 
 def collect_contributions(tape: Tape, scene: Scene, mark: Mark) -> RowContributions:
-    """Collect the contributions of a derivative program to adjoints or tangents.
+    """Collect all contributions to adjoints or tangents that a derivative program computes.
 
     ``mark`` is ``bar`` for adjoints and ``dot`` for tangents.
 
@@ -170,7 +170,7 @@ def _find_intermediates(
 
 
 class ProgramSteps(NamedTuple):
-    """The steps of a derivative program: one per line, after a step that reveals the inputs.
+    """The steps of a derivative program: a step that reveals the inputs, and one step per line.
 
     Attributes:
         start: the step that reveals the inputs and parameters.
@@ -233,7 +233,7 @@ def _build_instruction_steps(
     name_steps: Mapping[str, Step],
     contributions: RowContributions | None,
 ) -> Iterator[tuple[int, int, Step]]:
-    """Yield the step of each instruction, with two integers that order the lines of the program."""
+    """Yield the step of each instruction, with two integers by which program lines are sorted."""
     names, trees, first = labels(tape), build_expression_trees(tape), len(tape.leaves)
     named_steps = {
         index: name_steps[name]
@@ -267,7 +267,7 @@ def _build_instruction_steps(
 
 
 def _build_name_steps(tape: Tape, scene: Scene) -> Iterator[tuple[str, Step]]:
-    """Yield the name and the step of each value that is shown in a trace row or on an edge."""
+    """Yield the name and the step of each value shown in a trace row or on an edge."""
     for name, index in tape.names.items():
         kind, variables, copy = parse_internal(name)
         row = scene.row_indices.get(variables[0])

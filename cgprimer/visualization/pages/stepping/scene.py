@@ -50,7 +50,7 @@ class Vertex(NamedTuple):
 
 @dataclass(frozen=True)
 class Scene:
-    """The parts of a graph that a page shows: rows of the trace, vertices and edges.
+    """The parts of a graph that are shown on a page: trace rows, vertices and edges.
 
     Attributes:
         tape: the tape of the graph, in which every value has a name (``v1``, ``v2``, ... for

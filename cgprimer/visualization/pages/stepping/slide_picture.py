@@ -63,7 +63,7 @@ _THICK, _THIN = 3.6, 1.4  # widths of highlighted and other edges
 def draw_graph_area(
     pen: Pen, scene: Scene, frame: Frame, layout: SceneLayout, mark: str, room: Size
 ) -> None:
-    """Draw the graph and its legend on the left of a slide.
+    """Draw the graph and its legend in the left area of a slide.
 
     ``mark`` is the prefix of derivatives, such as ``bar``.
     """
@@ -108,7 +108,7 @@ def _build_legend(scene: Scene, width: float) -> Legend:
 
 
 def _is_readable(layout: SceneLayout, room: Size) -> bool:
-    """Return whether the whole graph is readable if it is scaled to fit into an area."""
+    """Return whether the text of the whole graph stays readable when scaled to fit an area."""
     box = bounding_box(layout)
     return min(room[0] / box.width, room[1] / box.height) >= READABLE
 
@@ -170,7 +170,7 @@ def format_edge_value(value: Any) -> str:
 
 
 def _draw_fading_line(pen: Pen, points: list[Point], highlighted: bool) -> None:
-    """Draw the visible part of an edge to a hidden vertex, fading into the background."""
+    """Draw the visible part of an edge to a hidden vertex; the line fades into the background."""
     from matplotlib.collections import LineCollection
 
     total = compute_line_length(points)
@@ -189,7 +189,7 @@ def _draw_fading_line(pen: Pen, points: list[Point], highlighted: bool) -> None:
 
 
 def _draw_arrow_head(pen: Pen, base: Point, tip: Point, highlighted: bool) -> None:
-    """Draw the arrow head of an edge, with a rim that separates it from highlights below."""
+    """Draw the arrowhead of an edge, with a rim that separates it from the highlights below it."""
     (ex, ey), (tx, ty) = base, tip
     half = 0.55 if highlighted else 0.42  # half the width, divided by the length
     across = (-(ty - ey) * half, (tx - ex) * half)
@@ -281,7 +281,7 @@ class Window:
     inner: tuple[float, float, float, float]
 
     def to_slide(self, point: Point) -> Point:
-        """Convert a position in the layout to points on the slide."""
+        """Convert a position in the layout to slide coordinates, in points."""
         return (point[0] - self.left) * self.scale, (point[1] - self.top) * self.scale
 
 

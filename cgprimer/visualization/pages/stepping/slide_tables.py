@@ -31,7 +31,7 @@ _ROUNDING = 0.05  # fraction of a shift that rounding may hide
 
 
 class ColumnWidths(NamedTuple):
-    """The widths of the columns of numbers on the slides of a method, in points.
+    """The widths, in points, of the number columns on the slides of a method.
 
     All slides of a walk have the same widths, so that no column moves from slide to slide.
 
@@ -49,7 +49,7 @@ class ColumnWidths(NamedTuple):
 
 
 def measure_columns(stepping: Stepping, method: str, *, short: bool = False) -> ColumnWidths:
-    """Measure the columns of numbers, which are equally wide on all slides of a method."""
+    """Measure the number columns, which have the same width on all slides of a method."""
     frames = stepping.frames(method)
     values = {format_value(v, short) for f in frames for v in (None, *f.values)}
     derivatives = {format_value(v, short) for f in frames for v in (None, *f.derivatives)}
@@ -58,7 +58,7 @@ def measure_columns(stepping: Stepping, method: str, *, short: bool = False) -> 
     lines = {mark_rounding(v, SHORT) for f in frames for v in f.lines}
 
     def measure_widest(texts: set[str]) -> float:
-        """Return the width of the widest string in bold; only the longest strings are measured."""
+        """Return the width of the widest string in bold, measuring only the longest strings."""
         longest = max(map(len, texts), default=0)
         return max(
             (measure_text(t, TEXT, True) for t in texts if len(t) > longest - 3), default=0.0
@@ -74,7 +74,7 @@ def measure_columns(stepping: Stepping, method: str, *, short: bool = False) -> 
 
 
 def format_value(value: float | None, short: bool = False) -> str:
-    """Format a number, or ``not computed`` for None; ``short`` shows only the norm of an array."""
+    """Format a number, or None as ``not computed``; ``short`` shows only the norm of an array."""
     if value is None:
         return "not computed"
     text = mark_rounding(value, SHORT, _LONGEST_NUMBER) if short else mark_rounding(value, SHORT)

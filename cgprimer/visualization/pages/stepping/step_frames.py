@@ -74,7 +74,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Stepping:
-    """The steps of all methods for one graph at one point.
+    """The steps of all differentiation methods for one graph at one point.
 
     Attributes:
         scene: rows, vertices and edges.
@@ -95,7 +95,7 @@ class Stepping:
         return {walk.method: walk for walk in self.walks}[method]
 
     def frames(self, method: str) -> tuple[Frame, ...]:
-        """Return the visible numbers after each step of the given method."""
+        """Return which numbers are visible after each step of the given method."""
         walk, frames, n_rows, phase = self.walk(method), [], len(self.scene.rows), -1
         counts = (
             n_rows, n_rows, len(self.scene.edges), len(self.scene.wrt), len(walk.lines), n_rows,
@@ -147,7 +147,7 @@ def stepping(
     h: float | None = None,
     scalars: bool = False,
 ) -> Stepping:
-    """Compute the steps of all requested methods for a graph at a point.
+    """Compute the steps of all requested differentiation methods for a graph at a point.
 
     Arguments and errors are those of :func:`cgprimer.step`; ``methods`` are the tabs in order. A
     method that cannot differentiate the graph has a walk with the reason.

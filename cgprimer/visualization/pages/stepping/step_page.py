@@ -30,7 +30,7 @@ MOST_DRAWN = 300  #: steps drawn as slides or in an animation; drawing them take
 
 
 class Page(str):
-    """The HTML of a page, as a string that notebooks display in a frame."""
+    """The HTML of a page, as a string that a notebook displays in a frame."""
 
     __slots__ = ()
 
@@ -56,7 +56,7 @@ def step(
     scalars: bool = False,
     output: str | Path | None = None,
 ) -> Page:
-    """Render a page that steps through the derivative of a graph, with a tab per method.
+    """Render a page that steps through the derivative of a graph, with one tab for each method.
 
     Args:
         graph: the graph.

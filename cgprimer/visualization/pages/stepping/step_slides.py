@@ -68,7 +68,7 @@ def render_slides(
     dark: bool = False,
     on_frame: OnFrame | None = None,
 ) -> Iterator[bytes]:
-    """Yield the slide of each step of a method as a PNG, SVG or PDF file.
+    """Yield the slide for each step of a method as the content of a PNG, SVG or PDF file.
 
     ``on_frame`` is called after each slide with its number and the number of all slides.
     """
@@ -200,7 +200,7 @@ def format_headline(frame: Frame) -> str:
 
 
 def lay_out_slide(stepping: Stepping, method: str = "") -> SceneLayout:
-    """Lay out the graph for all slides of a method; gaps shrink if the graph does not fit.
+    """Lay out the graph for all slides of a method; reduce gaps if the graph does not fit.
 
     The layout has room for the longest number on an edge if the text stays readable.
     """

@@ -24,7 +24,7 @@ COLUMNS: tuple[Column, ...] = get_args(Column)
 
 
 class Reveal(NamedTuple):
-    """A number that becomes visible in the picture or in a table with one step.
+    """A number that a step makes visible in the picture or in a table.
 
     Attributes:
         column: the kind of place. ``value`` and ``derivative`` are columns of the trace; ``edge``
@@ -41,7 +41,7 @@ class Reveal(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a method: the instruction, what it highlights, and the numbers it reveals.
+    """One step of a method: the instruction, the highlighted parts, and the revealed numbers.
 
     Attributes:
         text: the instruction, as a line of code.
@@ -70,11 +70,11 @@ class Step:
     note: str = ""
 
     def add_reveals(self, *reveals: Reveal) -> Step:
-        """Return a copy of the step that reveals additional values."""
+        """Return a copy of the step that makes additional values visible."""
         return replace(self, reveals=(*self.reveals, *reveals))
 
     def renumber(self, indices: Sequence[int]) -> Step:
-        """Return the step for another tape, on which value ``i`` has the index ``indices[i]``."""
+        """Return a copy of the step for a tape on which value ``i`` has index ``indices[i]``."""
         return replace(
             self,
             reveals=tuple(r._replace(value=indices[r.value]) for r in self.reveals),
@@ -85,7 +85,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """One phase of a method: a sweep or a pass.
+    """One phase of a differentiation method: a sweep or a pass.
 
     ``keeps`` lists the columns of earlier phases that stay visible.
     """
@@ -96,7 +96,7 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """All steps of one method, with the tape that computes their values.
+    """All steps of one differentiation method, with the tape that computes their values.
 
     Attributes:
         method: the name of the method.

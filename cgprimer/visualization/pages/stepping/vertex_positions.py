@@ -50,7 +50,7 @@ WIDE = compute_label_size(8)  #: as ≈0.47606 is, if there is room
 
 @dataclass(frozen=True, slots=True)
 class SceneLayout:
-    """The positions of the vertices, edges and numbers of a graph in the picture.
+    """The positions of a graph's vertices, edges and numbers in the picture.
 
     The y axis points down, and letters have the size ``LETTER``.
 
@@ -79,7 +79,7 @@ def lay_out_scene(
     gaps: tuple[float, ...] = (58.0, 84.0, 104.0, 140.0),
     label: tuple[float, float] = LABEL,
 ) -> SceneLayout:
-    """Compute the positions of the vertices, edges and numbers of a graph.
+    """Compute the positions of a graph's vertices, edges and numbers.
 
     Args:
         scene: the vertices and edges.
@@ -114,7 +114,7 @@ def lay_out_scene(
 def _lay_out_with_gap(
     scene: Scene, down: bool, gap: float, label: tuple[float, float]
 ) -> tuple[int, SceneLayout]:
-    """Lay out a graph with one gap between layers; also count the overlapping labels."""
+    """Lay out a graph with the given gap between layers, and count the overlapping labels."""
     sizes = {
         vertex.name: (
             max(12, len(vertex.name) + 1, vertex.n_characters) * _CHARACTER + _PADDING,

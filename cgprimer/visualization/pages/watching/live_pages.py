@@ -12,7 +12,7 @@ _FileStamp = tuple[int, int, int] | None
 
 
 class LivePage:
-    """A page that is rendered again when one of its files has changed.
+    """A page that is rendered again whenever one of its files changes.
 
     Args:
         render: renders the page, or raises an error.

@@ -26,7 +26,7 @@ _HEADERS = {
 
 
 class _Server(ThreadingHTTPServer):
-    """An HTTP server for one live page, which answers from memory and never opens files."""
+    """An HTTP server for one live page, which is served from memory; no files are opened."""
 
     daemon_threads, request_queue_size = True, 64
     allow_reuse_address = os.name == "posix"  # elsewhere it would share the port with others
@@ -62,14 +62,14 @@ class _Server(ThreadingHTTPServer):
 
 
 class _RequestHandler(BaseHTTPRequestHandler):
-    """The handler of HTTP requests from browsers on this machine."""
+    """The handler for HTTP requests from browsers on this machine."""
 
     server: _Server
     server_version, sys_version = "cgprimer", ""
     timeout = 10  # seconds to receive a request
 
     def do_GET(self) -> None:
-        """Answer a GET request for the page or for its current version."""
+        """Answer a GET request for the page or for the number of its current version."""
         status, kind, text = 200, "text/plain", ""
         if self.headers.get("Host") not in self.server.hosts:
             status, text = 403, "only browsers on this machine may use this address\n"
