@@ -55,7 +55,7 @@ def draw_in_space(
 def _draw_curves(
     axes: Any, surface: LossSurface, paths: Curves, marks: Curves, look: Theme
 ) -> tuple[float, float]:
-    """Draw paths and marks on a surface, with faint hidden parts; return the best viewing angle."""
+    """Draw paths and marks on a surface, hidden parts faintly; return the best viewing angles."""
     on_paths = {}
     for label, (points, _) in paths.items():
         inside = np.argmin([*surface.contains(points), False])  # up to where it leaves the picture
