@@ -215,10 +215,10 @@ def test_batches_are_drawn_from_both_classes_and_divided_by_their_maximum() -> N
 
 
 def test_the_layers_that_were_said_are_checked() -> None:
-    with refused(CgprimerError, "layers_config is [4, 3, 1]") as caught:
+    with refused(CgprimerError, "`layers_config` is [4, 3, 1]") as caught:
         network(layers_config=[4, 3, 1])
     assert "xp, xq, xr, xs; xw, xz; xo" in str(caught.value.hint)
-    with refused(CgprimerError, "num_layers ... 2 ... 3"):
+    with refused(CgprimerError, "`num_layers` ... 2 ... 3"):
         network(num_layers=2, layers_config=None)
 
 

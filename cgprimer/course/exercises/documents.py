@@ -61,7 +61,7 @@ class TextPiece(NamedTuple):
 
 @dataclass(frozen=True)
 class SheetTable(Generic[FormattedCell]):
-    """A table of a problem, whose cells are formatted for one document format."""
+    """A table of a problem, with its cells formatted for one type of document."""
 
     header: Sequence[str]
     rows: list[list[FormattedCell]]
@@ -83,7 +83,7 @@ class Section:
 
     @cached_property
     def picture(self) -> Diagram | None:
-        """The diagram above the tables, if the problem has a diagram."""
+        """The diagram above the tables, or None if the problem has no diagram."""
         if self.worksheet.picture is None:
             return None
         return graph_diagram(parse(self.problem.graph, name="<sheet>"), **self.worksheet.picture)
@@ -110,7 +110,7 @@ class Section:
     def format_tables(
         self, format_content: Callable[[Cell, bool], FormattedCell], solution: bool
     ) -> list[SheetTable[FormattedCell]]:
-        """Format the tables of the problem, with blanks empty or filled in.
+        """Format the tables of the problem, with the blanks left empty or filled in.
 
         Args:
             format_content: formats a cell; its second argument tells whether the cell is a blank.
@@ -118,7 +118,7 @@ class Section:
         """
 
         def format_row(row: Sequence[Cell]) -> list[FormattedCell]:
-            """Format the cells of a row, with blanks empty or filled in."""
+            """Format the cells of a row, with the blanks left empty or filled in."""
             return [
                 format_content(cell.format_value(self.worksheet.digits) if solution else "", True)
                 if isinstance(cell, Blank)
@@ -140,7 +140,7 @@ class Section:
         return [*tables, SheetTable(header, formatted)]
 
     def _find_derivative_formula(self, row: Sequence[Cell]) -> Cell | None:
-        """Return the formula of a row's derivative; None if the row already shows the formula.
+        """Return the formula for a row's derivative, or None if the row already shows it.
 
         Partials of edges and products along paths are numbers in the formula.
         """
@@ -269,7 +269,7 @@ def _format_markdown_cell(cell: Cell, _: bool) -> str:
 def render_notebook(
     sheet: Sheet, *, solution: bool = False, svg: Callable[[Diagram], str] | None = None
 ) -> str:
-    """Render a sheet as a notebook, with a dictionary of answers to fill in per problem.
+    """Render a sheet as a notebook, with one dictionary of answers to fill in per problem.
 
     Args:
         sheet: the sheet.
@@ -304,7 +304,7 @@ def render_notebook(
 
 
 def _link_attachment(_: Section) -> str:
-    """Return the Markdown of a picture that is attached to a notebook cell."""
+    """Return the Markdown that displays the picture attached to a notebook cell."""
     return "![the graph](attachment:graph.svg)"
 
 

@@ -184,7 +184,7 @@ def _create_sampler(
         raise UsageError(f"count must be at most {_MAX_PROBLEMS}, got {count}")
     output = resolve_output(graph, of) if graph is not None else of
     if graph is None and (keep or domain):
-        message = "keep and domain (--keep, --domain) require a graph"
+        message = "`keep` and `domain` (--keep, --domain) require a graph"
         raise UsageError(message, hint="pass a graph: a FILE or -e TEXT")
     fixed: tuple[str, ...] = ()
     if graph is not None:
@@ -212,7 +212,7 @@ def _create_sampler(
 
 
 def _select_kinds(graph: ExpressionGraph | None, kinds: str | Sequence[str]) -> tuple[str, ...]:
-    """Resolve the kinds of problems, and check that they are suitable for the graph."""
+    """Expand ``all`` to the suitable kinds of problems, and reject kinds that are not suitable."""
     if graph is not None:
         numbers = sum(prod(graph.shapes.get(n, ())) for n in (*graph.inputs, *graph.parameters))
         if not 0 < numbers <= _MAX_NUMBERS:

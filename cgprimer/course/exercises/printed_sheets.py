@@ -51,12 +51,12 @@ class HtmlCell(NamedTuple):
 
 @lru_cache(maxsize=4)  # a sheet and its solution have the same pictures
 def draw_svg(diagram: Diagram) -> bytes:
-    """Draw a diagram as SVG, and return the content of the file."""
+    """Draw a diagram as SVG, and return the content of the SVG file."""
     return encode_figure(draw_diagram(diagram), "svg")
 
 
 def draw_svg_element(diagram: Diagram) -> str:
-    """Draw a diagram as an SVG element in light colors."""
+    """Draw a diagram as an SVG element with the colors of the light theme."""
     return inline_svg(draw_svg(diagram), themed=False, keep_size=True)
 
 

@@ -131,7 +131,7 @@ def _sample_candidate(
     of: str | None,
     keep: Collection[str],
 ) -> tuple[ExpressionGraph, Problem, bool] | None:
-    """Sample values for a graph, and a problem about it; None if there is no suitable problem.
+    """Sample values for a graph and a problem about it, or return None if no problem is suitable.
 
     Returns:
         The graph with its values, the problem, and whether the answers may be rounded.
@@ -187,7 +187,7 @@ def _convert_to_tuples(value: Any) -> Any:
 def _sample_settings(
     kind: str, random: Random, difficulty: int, graph: ExpressionGraph, of: str, max_paths: int
 ) -> dict[str, Any] | None:
-    """Sample the settings of a problem, such as ``wrt``; None if the graph is not suitable."""
+    """Sample the settings of a problem, such as ``wrt``, or return None for an unsuitable graph."""
     names = _list_leaves(graph)
     level: Any = "operations" if tape(graph).size <= _MAX_ROWS else "variables"
     if kind in ("trace", "tangent", "adjoint"):
@@ -205,7 +205,7 @@ def _sample_settings(
         return {"table": table, "of": of, "level": level, **seed}
     if len(graph.variables) > _MAX_VARIABLES:
         raise UsageError(
-            f"kind {kind!r} requires a graph with at most {_MAX_VARIABLES} variables,"
+            f"problems of kind {kind!r} require a graph with at most {_MAX_VARIABLES} variables,"
             f" got {len(graph.variables)}"
         )
     if kind == "gradient":
@@ -241,7 +241,7 @@ def _list_leaves(graph: ExpressionGraph) -> tuple[str, ...]:
 
 
 def _find_paths(graph: ExpressionGraph, of: str, wrt: str) -> tuple[tuple[str, ...], ...]:
-    """Return the paths from ``wrt`` to ``of``; an empty tuple if there are too many."""
+    """Return the paths from ``wrt`` to ``of``, or an empty tuple if there are too many."""
     try:
         return list_paths(graph, of, wrt)
     except PathLimitError:
@@ -249,7 +249,7 @@ def _find_paths(graph: ExpressionGraph, of: str, wrt: str) -> tuple[tuple[str, .
 
 
 def _sample_update(random: Random, rule: str, graph: ExpressionGraph, of: str) -> dict[str, Any]:
-    """Sample the settings of an optimizer problem: hyperparameters and previous state."""
+    """Sample the hyperparameters and the previous state for an optimizer problem."""
     wrt = list(graph.parameters[:3])
     steps = dict(parse_rule(rule))
     used = {name: names_in(expression) for name, expression in steps.items()}
@@ -300,7 +300,7 @@ def _accept_candidate(
 def _plant_mistake(
     graph: ExpressionGraph, problem: Problem, rounded: bool, difficulty: int
 ) -> Problem | None:
-    """Return a problem with a wrong number in its table; None if later numbers are not simple."""
+    """Plant a wrong number in a problem's table; return None if later numbers are not simple."""
     kind = problem.asked["table"]
     rows, blanks = build_trace_table(graph, problem.asked, kind)
     correct = Worksheet("", (), (), (), tuple(blanks), {}, 0)

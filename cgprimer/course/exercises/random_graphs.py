@@ -9,7 +9,7 @@ _PARAMETERS = "abcdk"
 
 
 def sample_scalar_graph(random: Random, difficulty: int) -> str:
-    """Sample the text of a scalar graph with one output and without values.
+    """Sample the text of a scalar graph that has one output and declares no values.
 
     Difficulty 1 has sums, products and squares. Difficulty 2 has more operations, differences,
     quotients and ``relu`` or ``max``. Difficulty 3 also has one function beyond arithmetic.

@@ -129,7 +129,7 @@ def _check_unique_keys(lines: Iterable[_Line], where: str) -> None:
 
 
 def _number_equal_names(files: list[tuple[str, str]]) -> list[str]:
-    """Append numbers to equal file names; ``files`` has pairs of a file name and a key.
+    """Make file names unique by appending numbers; ``files`` has (file name, key) pairs.
 
     Equal names are numbered in the order of their keys.
 
@@ -152,7 +152,7 @@ def _number_equal_names(files: list[tuple[str, str]]) -> list[str]:
 def students_by_submission(
     students: Iterable[Student], submissions: Mapping[str, str]
 ) -> dict[str, Student]:
-    """Match submissions to students by file name, id, e-mail or name.
+    """Match submissions to students by the file name, id, e-mail or name of the student.
 
     Args:
         students: the class.

@@ -72,13 +72,13 @@ def declare_values(graph: ExpressionGraph, values: dict[str, Any]) -> str:
 
 
 def list_answers(worksheet: Worksheet) -> list[float]:
-    """Return all numbers that a worksheet asks for, including the elements of arrays."""
+    """Return all numbers that a worksheet asks for, including all elements of arrays."""
     blanks = [blank for blank in worksheet.blanks if blank.form in ("number", "array")]
     return [number for blank in blanks for number in list_numbers(blank.value)]
 
 
 def is_exact(worksheet: Worksheet, difficulty: int) -> bool:
-    """Return whether all answers of a worksheet are exact with few digits."""
+    """Return whether all answers to a worksheet are exact numbers with few digits."""
     digits = _MAX_DIGITS[difficulty]
     return all(
         abs(v) <= _MAX_EXACT[difficulty] and float(format_number(v, digits)) == v
@@ -87,12 +87,12 @@ def is_exact(worksheet: Worksheet, difficulty: int) -> bool:
 
 
 def is_readable(worksheet: Worksheet) -> bool:
-    """Return whether all answers of a worksheet have a readable size, without exponents."""
+    """Return whether no nonzero answer to a worksheet is very small or very large."""
     return all(v == 0 or _MIN_ROUNDED <= abs(v) <= _MAX_ROUNDED for v in list_answers(worksheet))
 
 
 def is_degenerate(worksheet: Worksheet, tape: Tape, point: dict[str, Any]) -> bool:
-    """Return whether too many answers of a worksheet are equal, or a derivative is undefined.
+    """Return whether too many answers to a worksheet are equal, or a derivative is undefined.
 
     Args:
         worksheet: the worksheet.
@@ -119,7 +119,7 @@ def is_degenerate(worksheet: Worksheet, tape: Tape, point: dict[str, Any]) -> bo
 
 
 def is_at_kink(tape: Tape, point: dict[str, Any]) -> bool:
-    """Return whether a function of a tape is evaluated at a kink or where it is saturated.
+    """Return whether any function on a tape is evaluated at a kink or in saturation.
 
     >>> from cgprimer import parse, tape
     >>> is_at_kink(tape(parse("xw = relu(xa - 1)")), {"xa": 1.0})

@@ -64,18 +64,18 @@ def check_layers(
     structure = "-".join(map(str, sizes))
     if num_layers is not None and num_layers != len(sizes):
         raise UsageError(
-            f"num_layers is {num_layers}, but the network has {len(sizes)} layers: {structure}",
+            f"`num_layers` is {num_layers}, but the network has {len(sizes)} layers: {structure}",
             hint="count the inputs as a layer",
         )
     if config is not None and list(config) != sizes:
         names = "; ".join(", ".join(layer) for layer in layers)
         raise UsageError(
-            f"layers_config is {list(config)}, but the layers have sizes {sizes}", hint=names
+            f"`layers_config` is {list(config)}, but the layers have sizes {sizes}", hint=names
         )
 
 
 def sample_two_classes(inputs: int, samples: int, seed: int) -> dict[int, list[Array]]:
-    """Sample two classes: each input is N(2, 1) in class 0 and N(4, 2^2) in class 1.
+    """Sample the inputs of two classes, from N(2, 1) for class 0 and N(4, 2^2) for class 1.
 
     Samples are keyed by class.
     """
@@ -87,7 +87,7 @@ def sample_two_classes(inputs: int, samples: int, seed: int) -> dict[int, list[A
 def sample_batches(
     training_data: Mapping[int, Any], graph: ExpressionGraph, number: int, size: int, seed: int
 ) -> Dataset:
-    """Sample consecutive batches from two classes, and divide each batch by its maximum.
+    """Sample batches from two classes, and divide each batch by its maximum.
 
     Args:
         training_data: samples keyed by class.
@@ -102,10 +102,10 @@ def sample_batches(
     """
     if len(graph.outputs) not in (1, 2):
         problem = f"two classes require one or two outputs, got {len(graph.outputs)}"
-        raise UsageError(problem, hint="set output_vars")
+        raise UsageError(problem, hint="set `output_vars`")
     if not isinstance(training_data, Mapping) or {0, 1} - {*training_data}:
-        hint = "use training_data = cgp.gen_training_data()"
-        raise DataError("training_data must have two classes: {0: [...], 1: [...]}", hint=hint)
+        hint = "pass the result of `cgp.gen_training_data()`"
+        raise DataError("`training_data` must have two classes: {0: [...], 1: [...]}", hint=hint)
     classes = []
     for label in (0, 1):
         try:

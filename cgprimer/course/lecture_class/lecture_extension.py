@@ -80,7 +80,7 @@ class AutogradCustomization:
             unregister_primitive(name)
 
     def _train(self, transformed_input: str) -> TrainingRun:
-        """Train the network on an expression of the input ``x``, and print mean losses."""
+        """Train the network on inputs transformed by an expression, and print mean losses."""
         if self._dataset is None:
             raise UsageError("no training data", hint="call gen_training_data() first")
         graph, random = (
@@ -108,7 +108,7 @@ class AutogradCustomization:
 
 
 def _format_network(transformed_input: str) -> str:
-    """Return the text of the network; ``transformed_input`` is an expression in the input ``x``."""
+    """Return the text of the network, whose input ``x`` is transformed by an expression."""
     return (
         "input x[2]; parameter W1[10,2], W2[2,10]; output xo\n"
         f"xs = {transformed_input}; xh = relu(W1 @ xs); xo = W2 @ xh"

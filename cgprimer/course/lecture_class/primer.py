@@ -153,7 +153,7 @@ class ComputationalGraphPrimer(NetworkSteps):
 
     @property
     def depends_on(self) -> dict[str, list[str]]:
-        """The variables that each variable's expression uses, keyed by the variable."""
+        """The variables that each variable's expression uses, keyed by the defined variable."""
         return self.graph.depends_on
 
     @property
@@ -177,7 +177,7 @@ class ComputationalGraphPrimer(NetworkSteps):
         return [name for name in self.graph.variables if name not in self.graph.inputs]
 
     def gen_gt_dataset(self, vals_for_learnable_params: Mapping[str, float]) -> None:
-        """Generate the dataset from true parameters, with inputs uniform in [-1, 1)."""
+        """Generate the dataset from true parameters and inputs sampled uniformly from [-1, 1)."""
         self._dataset = make_dataset(
             self.graph, truth=vals_for_learnable_params, samples=self.dataset_size, seed=self.seed
         )
@@ -194,13 +194,13 @@ class ComputationalGraphPrimer(NetworkSteps):
 
     @property
     def dataset(self) -> Dataset:
-        """The dataset of :meth:`gen_gt_dataset` or of the last training of a network."""
+        """The dataset from :meth:`gen_gt_dataset` or from the last training of a network."""
         if self._dataset is None:
             raise UsageError("no dataset", hint="call gen_gt_dataset(...) first")
         return self._dataset
 
     def gen_training_data(self) -> dict[int, list[Any]]:
-        """Generate samples of two classes, ``{0: [...], 1: [...]}``; each sample is an array.
+        """Generate samples of two classes as ``{0: [...], 1: [...]}``; each sample is an array.
 
         Each input is N(2, 1) in class 0 and N(4, 2^2) in class 1.
         """
@@ -215,14 +215,14 @@ class ComputationalGraphPrimer(NetworkSteps):
         return self.run
 
     def _train_on(self, dataset: Dataset, **settings: Any) -> TrainingRun:
-        """Train for one epoch on a dataset, sample by sample, with the method of ``grad_delta``."""
+        """Train for one epoch, sample by sample, with the method that ``grad_delta`` selects."""
         with select_method(self.grad_delta) as method:
             all_settings = self._lecture_settings | method | settings
             return train(self.graph, dataset, batch_size=1, **all_settings)
 
     @property
     def _lecture_settings(self) -> dict[str, Any]:
-        """The settings of ``train`` for one epoch of gradient descent in the order of the data."""
+        """The arguments of ``train`` for one epoch of gradient descent on unshuffled data."""
         return {
             "optimizer": "sgd",
             "schedule": "constant",

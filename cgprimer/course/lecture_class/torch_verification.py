@@ -18,7 +18,7 @@ _MAX_ITERATIONS = 2000  # that torch repeats: 40,000 would take too long for a l
 
 
 def create_network(option: str, inputs: int, seed: int) -> tuple[ExpressionGraph, dict[str, float]]:
-    """Create the network of an option, with start values sampled as in torch's linear layers.
+    """Create the network for an option, with start values sampled as in torch's linear layers.
 
     Raises:
         UsageError: the option is unknown.
@@ -81,7 +81,7 @@ def verify_with_torch(
 
 
 def _create_torch_network(run: TrainingRun, option: str) -> Any:
-    """Create the torch module of a run's network, with the start values of the run."""
+    """Create a torch module with the network and the start values of a training run."""
     import torch
     from torch import nn
 

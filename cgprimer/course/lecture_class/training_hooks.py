@@ -68,13 +68,13 @@ class NetworkSteps:
 
     @property
     def layer_params(self) -> dict[int, list[list[str]]]:
-        """The names of each node's parameters, keyed by the index of the layer, from 1."""
+        """The parameter names of each node, keyed by the index of the layer (1 or higher)."""
         layers = self.layer_exp_objects.items()
         return {layer: [e.right_params for e in nodes] for layer, nodes in layers}
 
     @property
     def layer_exp_objects(self) -> dict[int, list[Exp]]:
-        """The expressions of the nodes, keyed by the index of the layer, from 1."""
+        """The expressions of the nodes, keyed by the index of the layer (1 or higher)."""
         expressions = {e.dependent_var: e for e in self.exp_objects}
         layers = self.layer_vars.items()
         return {layer: [expressions[n] for n in names] for layer, names in layers if layer}
@@ -94,7 +94,7 @@ class NetworkSteps:
 
     @property
     def var_to_var_param(self) -> dict[str, dict[str, str]]:
-        """The name of the parameter that multiplies a variable, keyed by node and variable."""
+        """The name of the parameter that multiplies each variable, keyed by node and variable."""
         parameters = {*self.graph.parameters}
         weights: dict[str, dict[str, str]] = {}
         for node, tree in self.graph.definitions.items():
@@ -117,7 +117,7 @@ class NetworkSteps:
     def _learned_values(self) -> dict[str, float]:
         """The values of all parameters after the last training."""
         if self.run is None:
-            raise UsageError("no training run", hint="call the training loop first")
+            raise UsageError("no training run", hint="run a training loop first")
         return self.run.parameters
 
     @property
@@ -146,7 +146,7 @@ class NetworkSteps:
         self._assigned_bias = values
 
     def _collect_parameters(self) -> dict[str, float]:
-        """Return the values of all parameters of the graph, biases included."""
+        """Return the values of all parameters of the graph, including biases."""
         biases, layers = self.bias, self.layer_vars
         if not isinstance(biases, Mapping):
             biases = dict.fromkeys(self.graph.definitions, biases)
@@ -170,7 +170,7 @@ class NetworkSteps:
         vals_for_learnable_params: Mapping[str, float],
         ind_vars: Any = None,
     ) -> Any:
-        """Evaluate an expression, given the values of its variables and parameters."""
+        """Evaluate an expression for the given values of its variables and parameters."""
         graph = parse(f"value_ = {exp}")
         values = {**vals_for_learnable_params, **vals_for_vars}
         names = (*graph.inputs, *graph.parameters)

@@ -87,7 +87,7 @@ def _print_samples_at(
     parameters: Mapping[str, Sequence[Any]],
     partials: Callable[[Mapping[str, Any]], Partials],
 ) -> None:
-    """Print the forward pass of selected samples, and the mean loss after each.
+    """Print the forward pass of selected samples, and the mean loss after each sample.
 
     Args:
         run: the training run.
@@ -110,7 +110,7 @@ def _print_samples_at(
 
 
 def _select_sample(edges: Partials, position: int) -> Partials:
-    """Return the local partials of one sample from those of a batch."""
+    """Extract the local partials of one sample from the local partials of a batch."""
     tables = (edges.variable_to_variable, edges.variable_to_parameter)
     return Partials(
         *({pair: np.ravel(values)[position] for pair, values in table.items()} for table in tables)

@@ -89,7 +89,7 @@ def vertex_differences(
 
 @contextmanager
 def select_method(grad_delta: float | None) -> Iterator[dict[str, Any]]:
-    """Yield the arguments of ``train`` that select vertex differences; for None, reverse mode.
+    """Yield ``train`` arguments that select vertex differences, or reverse mode for None.
 
     The method is registered only inside the ``with`` block, as only the lecture's class uses it.
     """

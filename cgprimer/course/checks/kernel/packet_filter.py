@@ -32,27 +32,27 @@ class FilterProgram:
     _labels: dict[str, int] = field(default_factory=dict)
 
     def label(self, name: str) -> None:
-        """Define a label at the next instruction, as the target of earlier jumps."""
+        """Place a label at the next instruction, as the target of earlier jumps."""
         self._labels[name] = len(self._instructions)
 
     def load(self, offset: int) -> None:
-        """Load the 32-bit word at an offset of ``struct seccomp_data`` into the accumulator."""
+        """Append an instruction that loads a 32-bit word of ``struct seccomp_data``."""
         self._instructions.append((_LOAD, offset, ""))
 
     def jump_if_equal(self, constant: int, label: str) -> None:
-        """Jump to a label if the accumulator equals a constant."""
+        """Append an instruction that jumps to a label if the accumulator equals a constant."""
         self._instructions.append((_JUMP_IF_EQUAL, constant, label))
 
     def jump_if_at_least(self, constant: int, label: str) -> None:
-        """Jump to a label if the accumulator is greater than or equal to a constant."""
+        """Append an instruction that jumps to a label if the accumulator is >= a constant."""
         self._instructions.append((_JUMP_IF_AT_LEAST, constant, label))
 
     def jump(self, label: str) -> None:
-        """Jump to a label."""
+        """Append an instruction that always jumps to a label."""
         self._instructions.append((_JUMP, 0, label))
 
     def return_action(self, action: int) -> None:
-        """Return an action to the kernel, such as allowing or refusing the system call."""
+        """Append an instruction that tells the kernel to allow or refuse the system call."""
         self._instructions.append((_RETURN, action, ""))
 
     def assemble(self) -> list[bytes]:

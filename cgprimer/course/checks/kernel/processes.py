@@ -31,7 +31,7 @@ def hide_memory() -> None:
 
 
 def forbid_new_privileges() -> None:
-    """Set no_new_privs, as Landlock and seccomp require: execve(2) then grants no privileges.
+    """Set no_new_privs, so that execve(2) grants no privileges; Landlock and seccomp need it.
 
     Source: https://docs.kernel.org/userspace-api/no_new_privs.html
     """

@@ -119,7 +119,7 @@ _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 22, 2
 
 
 def refuse_calls(no_processes: bool, same_user: bool) -> bool:
-    """Install a seccomp filter against sockets, other processes and changes of file attributes.
+    """Install a seccomp filter that refuses system calls that no submission needs.
 
     Args:
         no_processes: also refuse to start processes and threads.
@@ -183,7 +183,7 @@ def _build_filter(
 
 
 def _list_call_numbers(calls: SystemCalls, column: int) -> list[int]:
-    """Return the numbers of system calls on one architecture, omitting calls that it lacks."""
+    """Return the numbers of system calls on one architecture, omitting calls it lacks."""
     numbers = (call_numbers[column] for call_numbers in calls.values())
     return [number for number in numbers if number is not None]
 

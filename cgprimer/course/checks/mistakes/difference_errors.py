@@ -42,7 +42,7 @@ _ORDERS = {"forward": 1, "central": 2}
 
 
 def find_rounded_values(attempt: Attempt) -> Iterator[tuple[str, set[str]]]:
-    """Find correct but rounded derivatives; yield a message and the names for each precision."""
+    """Yield, for each precision, a message and the variables with derivatives rounded to it."""
     points = attempt.points
     names: dict[int, set[str]] = {}
     for name in attempt.wrong:
@@ -63,12 +63,12 @@ def find_rounded_values(attempt: Attempt) -> Iterator[tuple[str, set[str]]]:
 
 
 def find_large_steps(attempt: Attempt) -> Iterator[tuple[str, set[str]]]:
-    """Find difference quotients with too large a step; yield a message and the names."""
+    """Yield a message and the variables whose difference quotients have too large a step."""
     yield from _find_steps(attempt)[0].items()
 
 
 def find_small_steps(attempt: Attempt) -> Iterator[tuple[str, set[str]]]:
-    """Find difference quotients with too small a step; yield a message and the names."""
+    """Yield a message and the variables whose difference quotients have too small a step."""
     yield from _find_steps(attempt)[1].items()
 
 
@@ -80,7 +80,7 @@ def is_central_difference(question: Question, points: Points, answers: Array, na
 
 @lru_cache(maxsize=2)  # two rules ask for the same attempt
 def _find_steps(attempt: Attempt) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
-    """Find the names with too large a step and with too small a step, each keyed by message."""
+    """Return the variables with too large and with too small a step, both keyed by message."""
     question, points = attempt.question, attempt.points
     names = attempt.wrong & points.arguments.keys()
     large: dict[str, set[str]] = {}
@@ -100,7 +100,7 @@ def _find_steps(attempt: Attempt) -> tuple[dict[str, set[str]], dict[str, set[st
 
 
 def _has_small_errors(points: Points, answers: Array, name: str) -> bool:
-    """Return whether the errors are small enough to come from difference quotients."""
+    """Return whether a student's errors are small enough to come from difference quotients."""
     correct, noise = points.gradient[name][points.smooth], points.noise[name][points.smooth]
     with np.errstate(all="ignore"):
         errors = np.abs(answers[points.smooth] - correct) / (np.abs(correct) + noise / 1e-7)
@@ -109,7 +109,7 @@ def _has_small_errors(points: Points, answers: Array, name: str) -> bool:
 
 
 def _find_small_step(points: Points, answers: Array, name: str) -> float | None:
-    """Return the step of difference quotients that rounding errors dominate, or None."""
+    """Return the step size if rounding errors dominate the difference quotients, else None."""
     compared = points.smooth & np.isfinite(answers)
     answers, value = answers[compared], points.value[compared]
     correct, noise = points.gradient[name][compared], points.noise[VALUE][compared]
@@ -136,7 +136,7 @@ def _find_small_step(points: Points, answers: Array, name: str) -> float | None:
 
 
 class _Step(NamedTuple):
-    """The step of a difference quotient: its scheme, its size, and its scaling with x."""
+    """The step of a difference quotient: scheme (such as central), size, and scaling with x."""
 
     scheme: str
     size: float
@@ -149,7 +149,7 @@ class _Step(NamedTuple):
 
 
 class _Quotients:
-    """Difference quotients with respect to one name, compared with a student's derivatives.
+    """Difference quotients with respect to a variable, compared with a student's derivatives.
 
     Attributes:
         errors: the errors of the student's derivatives.
@@ -192,7 +192,7 @@ class _Quotients:
         return float(step)
 
     def matches_step(self, scheme: str, step: float, scale: Array) -> bool:
-        """Return whether the student's errors match the truncation errors for a step."""
+        """Return whether the student's errors match the truncation errors for a given step."""
         predicted = self.compute_truncation_errors(scheme, step * scale)
         allowed = 0.01 * np.abs(predicted) + self.noise / abs(step) / 2
         is_near = np.abs(self.errors - predicted) <= allowed
@@ -202,7 +202,7 @@ class _Quotients:
 
 
 def _fit_step(question: Question, points: Points, answers: Array, name: str) -> _Step | None:
-    """Return the difference step whose truncation errors match the student's errors, or None."""
+    """Return the step whose truncation errors match the student's errors, or None."""
     quotients = _Quotients(question, points, answers, name)
     with np.errstate(all="ignore"):
         for scaling, scale_with in _SCALINGS.items():

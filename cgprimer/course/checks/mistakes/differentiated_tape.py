@@ -29,7 +29,7 @@ class Edge(NamedTuple):
 
 
 class DifferentiatedTape:
-    """A tape of scalars, with its output and the sources to differentiate with respect to.
+    """A tape of scalars, the output to differentiate, and the sources (the gradient's variables).
 
     Args:
         tape: the tape.
@@ -58,26 +58,26 @@ class DifferentiatedTape:
         self._formulas: dict[int, tuple[Expression, int]] = {}
 
     def instruction(self, index: int) -> Instruction:
-        """Return the instruction that computes a value."""
+        """Return the instruction that computes the value with the given index."""
         return self.tape.instructions[index - len(self.tape.leaves)]
 
     def edges_to(self, head: int) -> list[Edge]:
-        """Return the edges from the active operands of a result to the result."""
+        """Return the edges to a result from those of its operands that depend on a source."""
         operands = enumerate(self.instruction(head).operands)
         return [Edge(head, position, tail) for position, tail in operands if self.active[tail]]
 
     @cached_property
     def backward_edges(self) -> list[Edge]:
-        """The edges in the order of a reverse pass: the instructions from last to first."""
+        """The edges in reverse-pass order: from the last instruction to the first."""
         return self.order_edges(self.region)
 
     @cached_property
     def depth_first_edges(self) -> list[Edge]:
-        """The edges in the order of a reverse pass whose instructions are sorted depth first."""
+        """The edges in reverse-pass order, for instructions sorted by depth-first search."""
         return self.order_edges(_sort_depth_first(self.tape, self.root, {*self.region}))
 
     def order_edges(self, heads: Sequence[int]) -> list[Edge]:
-        """Return the edges into the given results in reverse order of evaluation."""
+        """Return the edges that lead to the given results, from the last result to the first."""
         return [edge for head in reversed(heads) for edge in self.edges_to(head)]
 
     def list_variables(self) -> list[int]:
@@ -93,7 +93,7 @@ class DifferentiatedTape:
 
     @cached_property
     def source_masks(self) -> list[int]:
-        """Bit masks of the sources that each value depends on."""
+        """For each value, a bit mask of the sources that the value depends on."""
         masks = [0] * self.tape.size
         for bit, index in enumerate(self.sources.values()):
             masks[index] = 1 << bit
@@ -103,14 +103,14 @@ class DifferentiatedTape:
         return masks
 
     def find_common_sources(self, values: Iterable[int]) -> list[str]:
-        """Return the names of the sources that every given value depends on."""
+        """Return the names of the sources that all given values depend on."""
         shared = -1
         for index in values:
             shared &= self.source_masks[index]
         return [name for bit, name in enumerate(self.sources) if shared >> bit & 1]
 
     def list_operands_below(self, index: int) -> list[int]:
-        """Return the direct and indirect operands of a value, nearest first, without constants."""
+        """Return the direct and indirect non-constant operands of a value, the nearest first."""
         operands: dict[int, None] = {}
         level, first = [index], len(self.tape.leaves)
         while level and len(operands) < _MAX_OPERANDS:
@@ -138,7 +138,7 @@ class DifferentiatedTape:
         return unparse(self._get_formula(index)[0])
 
     def format_operation(self, index: int) -> str:
-        """Return the operation that computes a value, with its variable: ``tanh(u) in xh``."""
+        """Format the operation that computes a value, and the variable: ``tanh(u) in xh``."""
         primitive, operands = self.instruction(index)
         formula = Apply(primitive, tuple(self._get_formula(o)[0] for o in operands))
         return f"{unparse(formula)} in {self.find_owner_name(index)}"
@@ -153,13 +153,13 @@ class DifferentiatedTape:
         return f"{self.format_value(index)} in {self.find_owner_name(index)}"
 
     def _get_formula(self, index: int) -> tuple[Expression, int]:
-        """Return the cached formula of a value and its number of nodes."""
+        """Return the formula of a value and the number of its nodes, building each formula once."""
         if index not in self._formulas:
             self._formulas[index] = self._build_formula(index)
         return self._formulas[index]
 
     def _build_formula(self, index: int) -> tuple[Expression, int]:
-        """Build the formula of a value from named values; abbreviate it if it has many nodes."""
+        """Build the formula of a value in terms of named values, abbreviating long formulas."""
         if index in self.tape.labels:
             return Name(self.tape.labels[index]), 1
         if index < len(self.tape.leaves):
@@ -200,7 +200,7 @@ def _sort_depth_first(tape: Tape, root: int, region: set[int]) -> list[int]:
 def group_values(
     values: Iterable[int], key: Callable[[int], str]
 ) -> list[tuple[str, frozenset[int]]]:
-    """Group values by key, and return the sets of values with their keys."""
+    """Group values by a key function; return pairs of a key and a set of values."""
     groups: dict[str, list[int]] = {}
     for value in values:
         groups.setdefault(key(value), []).append(value)

@@ -26,7 +26,7 @@ PredictByPasses = Callable[["GradientPasses"], Iterator[PassPrediction]]
 
 
 class GradientPasses(DifferentiatedTape):
-    """Correct and wrong reverse passes over the tape of a question, emitted on one builder.
+    """Correct and wrong reverse passes over the tape of one question, emitted on one builder.
 
     Attributes:
         question: the question.
@@ -43,13 +43,13 @@ class GradientPasses(DifferentiatedTape):
         self.work = 0
 
     def run(self, rules: ReverseRules) -> dict[int, int]:
-        """Run a reverse pass and return the adjoints, keyed by index on the question's tape."""
+        """Run a reverse pass by the given rules; return the adjoints, keyed by tape index."""
         adjoints = run_reverse_pass(self, self.builder, self.values, rules)
         self.work += len(adjoints) + len(self.region) // 4
         return adjoints
 
     def gradient(self, rules: ReverseRules) -> dict[str, int]:
-        """Run a reverse pass and return the gradient, keyed by name."""
+        """Run a reverse pass by the given rules; return the gradient, keyed by variable name."""
         adjoints, zero = self.run(rules), self.builder.constant(0.0)
         return {name: adjoints.get(index, zero) for name, index in self.sources.items()}
 
@@ -60,11 +60,11 @@ class GradientPasses(DifferentiatedTape):
 
     @cached_property
     def correct_gradient(self) -> dict[str, int]:
-        """The correct gradient, keyed by name."""
+        """The correct gradient, keyed by variable name."""
         return self.gradient(ReverseRules())
 
     def recompute(self, changes: Mapping[int, EmitValue]) -> dict[int, int]:
-        """Emit a forward pass in which the given functions compute some of the values.
+        """Emit a forward pass in which the functions in ``changes`` replace some operations.
 
         Args:
             changes: for each changed value a function that emits it.
@@ -86,7 +86,7 @@ class GradientPasses(DifferentiatedTape):
         return values
 
     def emit_formula(self, formula: str, operands: tuple[int, ...], out: int = 0) -> int:
-        """Emit a formula in ``a``, ``b``, ``c`` and ``out``, return the index of its result.
+        """Emit a formula in ``a``, ``b``, ``c``, ``out``, and return the index of its result.
 
         Args:
             formula: the formula in the package's language.
@@ -96,7 +96,7 @@ class GradientPasses(DifferentiatedTape):
         slots = dict(zip(OPERANDS, operands, strict=False)) | {RESULT: out}
 
         def emit_leaf(node: Name | Number) -> int:
-            """Return the index of an operand, of the result, or of a constant."""
+            """Return the index of the value that a leaf of the formula stands for."""
             if isinstance(node, Name):
                 return slots[node.name]
             return self.builder.constant(node.value)
@@ -106,7 +106,7 @@ class GradientPasses(DifferentiatedTape):
         )
 
     def group_instructions(self, heads: Iterable[int]) -> dict[frozenset[int], str]:
-        """Return sets of instructions with the same primitive, each with a description.
+        """Group instructions of the same primitive into sets, and describe each set.
 
         The sets are all of the instructions, those of one variable or array, and single ones.
         """

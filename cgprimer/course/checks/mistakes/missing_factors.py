@@ -31,7 +31,7 @@ def is_function(primitive: object) -> bool:
 
 
 def omit_loss_derivative(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Predict the gradients, or the error, that result from omitting the derivative of the loss."""
+    """Predict the gradients if the derivative of the loss, or one of its factors, is omitted."""
     outputs = passes.question.output.split(",")
     variables = passes.list_variables()
     outputs_of_graph = [v for v in variables if parse_element(passes.tape.labels[v])[0] in outputs]
@@ -56,7 +56,7 @@ def omit_loss_derivative(passes: GradientPasses) -> Iterator[PassPrediction]:
 
 
 def _find_squared_errors(passes: GradientPasses, outputs: list[int]) -> dict[int, int]:
-    """Map the index of each squared error in the loss to the index of its difference."""
+    """Map the index of each squared error ``(p - y)^2`` in the loss to the index of ``p - y``."""
     tape = passes.tape
     squares = {}
     for head in passes.region:
@@ -73,7 +73,7 @@ def _find_squared_errors(passes: GradientPasses, outputs: list[int]) -> dict[int
 
 
 def omit_function_derivatives(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Predict gradients for the mistake of omitting one, several or all function derivatives."""
+    """Predict the gradients if the derivatives of one, several or all functions are omitted."""
     for heads, description in _group_functions(passes).items():
         edges = {edge for head in heads for edge in passes.edges_to(head)}
         yield (
@@ -99,7 +99,7 @@ def omit_function_derivatives(passes: GradientPasses) -> Iterator[PassPrediction
 
 
 def _group_functions(passes: GradientPasses) -> dict[frozenset[int], str]:
-    """Group functions by variable, layer and primitive; return each group with a description."""
+    """Group function calls by variable, layer and primitive, and describe each group."""
     functions: dict[int, str] = {}
     for head in passes.region:
         primitive, operands = passes.instruction(head)
@@ -131,7 +131,7 @@ def _count_functions_below(passes: GradientPasses, functions: dict[int, str]) ->
 
 
 def _find_one_operand_formulas(passes: GradientPasses) -> dict[int, int]:
-    """Map each variable computed by several operations on one operand to that operand."""
+    """Map each variable that several operations compute from one operand to this operand."""
     operands: dict[int, int] = {}
     for variable in passes.list_variables():
         edges = [edge for edge in passes.edges if passes.owner[edge.head] == variable]
@@ -143,7 +143,7 @@ def _find_one_operand_formulas(passes: GradientPasses) -> dict[int, int]:
 
 
 def omit_inner_derivatives(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Predict gradients for the mistake of omitting the derivative of an inner product or power."""
+    """Predict the gradients if the derivative of an inner product or power is omitted."""
     for edge in passes.edges:
         if passes.instruction(edge.head).primitive == "mul":
             head, tail = passes.format_value(edge.head), passes.format_value(edge.tail)
@@ -155,7 +155,7 @@ def omit_inner_derivatives(passes: GradientPasses) -> Iterator[PassPrediction]:
 
 
 def omit_outer_derivatives(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Predict gradients for the mistake of omitting an outer derivative, or all of them."""
+    """Predict the gradients if one or all outer derivatives of the chain rule are omitted."""
     yield from _omit_powers(passes, inner=False)
     for variable in passes.list_variables():
         if variable != passes.root:
@@ -167,7 +167,7 @@ def omit_outer_derivatives(passes: GradientPasses) -> Iterator[PassPrediction]:
 
 
 def _omit_powers(passes: GradientPasses, *, inner: bool) -> Iterator[PassPrediction]:
-    """Predict gradients for the mistake of omitting the derivative of an inner or outer power."""
+    """Predict the gradients if the derivative of an inner or outer power is omitted."""
     for edge in passes.edges:
         primitive, operands = passes.instruction(edge.head)
         if primitive != "pow" or edge.position != 0 or passes.active[operands[1]]:
@@ -185,7 +185,7 @@ def _omit_powers(passes: GradientPasses, *, inner: bool) -> Iterator[PassPredict
 
 
 def repeat_activation_derivatives(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Predict gradients for the mistake of multiplying by an activation derivative twice."""
+    """Predict the gradients if they are multiplied twice by the derivative of an activation."""
     yield from _multiply_logit_derivatives(passes)
     activations: dict[str, list[int]] = {}
     for head in passes.region:
@@ -212,7 +212,7 @@ def _is_in_logarithm(passes: GradientPasses, value: int) -> bool:
 
 
 def _multiply_logit_derivatives(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Predict gradients for the mistake ``(p - y)*p*(1 - p)`` in a loss of logits."""
+    """Predict the gradients with the wrong derivative ``(p - y)*p*(1 - p)`` of a loss of logits."""
     builder, one = passes.builder, passes.builder.constant(1.0)
     factors = {
         logit: builder.emit("mul", probability, builder.emit("sub", one, probability))
@@ -228,7 +228,7 @@ def _multiply_logit_derivatives(passes: GradientPasses) -> Iterator[PassPredicti
 
 
 def _emit_probabilities(passes: GradientPasses) -> dict[int, int]:
-    """Emit the softmax or sigmoid of each logit of the loss; return them keyed by logit."""
+    """Emit the softmax or sigmoid of each logit of the loss; return the results, keyed by logit."""
     builder, values = passes.builder, passes.values
     if parse_loss_name(passes.question.loss) == SOFTMAX:
         outputs = passes.question.output.split(",")

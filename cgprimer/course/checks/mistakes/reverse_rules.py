@@ -66,7 +66,7 @@ class ReverseRules:
     def choose_operation(
         self, run: ReversePass, edge: Edge, primitive: Applied, values: Sequence[Any], out: Any
     ) -> tuple[Applied, Sequence[Any], Any]:
-        """Return the primitive, operands and result that determine the partial derivative."""
+        """Return the primitive, operands and result that determine an edge's partial derivative."""
         return primitive, values, out
 
     def compute_upstream(self, run: ReversePass, edge: Edge, adjoint: Any) -> Any:
@@ -78,7 +78,7 @@ class ReverseRules:
         return run.builder.product(adjoint, partial)
 
     def choose_combination(self, run: ReversePass, edge: Edge) -> Combination:
-        """Choose how a contribution changes the existing adjoint of an operand."""
+        """Return whether to add a contribution to an existing adjoint, overwrite it, or neither."""
         return "add"
 
 
@@ -141,7 +141,7 @@ class ReversePass:
     def add_contribution(
         self, totals: dict[int, Any], to: int, product: Any, *contribution: Any
     ) -> None:
-        """Combine a contribution with the adjoint of value ``to`` according to the rules."""
+        """Combine a contribution with the adjoint of the value ``to`` according to the rules."""
         combination = (
             self.rules.choose_combination(self, self._edge) if to in totals else "overwrite"
         )
@@ -176,7 +176,7 @@ def run_reverse_pass(
 
 @dataclass(frozen=True)
 class OmitEdges(ReverseRules):
-    """Reverse mode without the contributions along some edges."""
+    """Rules of a reverse pass that omits the contributions along some edges."""
 
     edges: Collection[Edge] = frozenset()
 
@@ -187,18 +187,18 @@ class OmitEdges(ReverseRules):
 
 @dataclass(frozen=True)
 class OmitPartials(ReverseRules):
-    """Reverse mode that does not multiply by the partial derivatives of some edges."""
+    """Rules of a reverse pass that does not multiply by the partials of some edges."""
 
     edges: Collection[Edge] = frozenset()
 
     def compute_product(self, run: ReversePass, edge: Edge, adjoint: Any, partial: Any) -> Any:
-        """Return the upstream gradient times the partial, or without it for a chosen edge."""
+        """Return the upstream gradient times the partial, which is omitted on an affected edge."""
         return adjoint if edge in self.edges else run.builder.product(adjoint, partial)
 
 
 @dataclass(frozen=True)
 class OmitUpstream(ReverseRules):
-    """Reverse mode that uses 1 instead of the upstream gradients of some results.
+    """Rules of a reverse pass that uses 1 instead of the upstream gradients of some results.
 
     Attributes:
         heads: the results whose adjoint is not used; all of them unless given.
@@ -214,42 +214,42 @@ class OmitUpstream(ReverseRules):
 
 @dataclass(frozen=True)
 class AverageUpstream(ReverseRules):
-    """Reverse mode that averages the upstream gradients of some edges over the batch."""
+    """Rules of a reverse pass that averages some upstream gradients over the batch."""
 
     edges: Collection[Edge] = frozenset()
 
     def compute_upstream(self, run: ReversePass, edge: Edge, adjoint: Any) -> Any:
-        """Return the adjoint of the edge's head, averaged over the batch for a chosen edge."""
+        """Return the adjoint of the edge's head, averaged over the batch on an affected edge."""
         return run.emit(MEAN, adjoint) if edge in self.edges else adjoint
 
 
 @dataclass(frozen=True)
 class NegateProducts(ReverseRules):
-    """Reverse mode in which the contributions along some edges have the wrong sign."""
+    """Rules of a reverse pass in which contributions along some edges have the wrong sign."""
 
     edges: Collection[Edge] = frozenset()
 
     def compute_product(self, run: ReversePass, edge: Edge, adjoint: Any, partial: Any) -> Any:
-        """Return the upstream gradient times the partial, negated for a chosen edge."""
+        """Return the upstream gradient times the partial, negated on an affected edge."""
         product = run.builder.product(adjoint, partial)
         return run.emit("neg", product) if edge in self.edges else product
 
 
 @dataclass(frozen=True)
 class RepeatPartials(ReverseRules):
-    """Reverse mode that multiplies twice by the partial derivatives of some edges."""
+    """Rules of a reverse pass that multiplies twice by the partials of some edges."""
 
     edges: Collection[Edge] = frozenset()
 
     def compute_product(self, run: ReversePass, edge: Edge, adjoint: Any, partial: Any) -> Any:
-        """Return the upstream gradient times the partial, or its square for a chosen edge."""
+        """Return the upstream gradient times the partial, which is squared on an affected edge."""
         product = run.builder.product(adjoint, partial)
         return run.builder.product(product, partial) if edge in self.edges else product
 
 
 @dataclass(frozen=True)
 class MultiplyProducts(ReverseRules):
-    """Reverse mode with an additional factor in the contributions along some edges.
+    """Rules of a reverse pass with an additional factor in some edges' contributions.
 
     Attributes:
         factors: the factors as values of the builder, keyed by edge.
@@ -258,14 +258,14 @@ class MultiplyProducts(ReverseRules):
     factors: Mapping[Edge, Any] = field(default_factory=dict)
 
     def compute_product(self, run: ReversePass, edge: Edge, adjoint: Any, partial: Any) -> Any:
-        """Return the upstream gradient times the partial and any additional factor of the edge."""
+        """Return the upstream gradient times the partial, times the edge's extra factor if any."""
         product = run.builder.product(adjoint, partial)
         return run.emit("mul", product, self.factors[edge]) if edge in self.factors else product
 
 
 @dataclass(frozen=True)
 class ReplacePartials(ReverseRules):
-    """Reverse mode with wrong partial derivatives of some edges.
+    """Rules of a reverse pass in which some edges have wrong partial derivatives.
 
     Attributes:
         partials: the wrong partial derivatives as values of the builder, keyed by edge.
@@ -274,13 +274,13 @@ class ReplacePartials(ReverseRules):
     partials: Mapping[Edge, Any] = field(default_factory=dict)
 
     def compute_product(self, run: ReversePass, edge: Edge, adjoint: Any, partial: Any) -> Any:
-        """Return the upstream gradient times the partial, which is wrong for a chosen edge."""
+        """Return the upstream gradient times the partial, which is wrong on an affected edge."""
         return run.builder.product(adjoint, self.partials.get(edge, partial))
 
 
 @dataclass(frozen=True)
 class MovePartials(ReverseRules):
-    """Reverse mode that evaluates the partial derivatives of some instructions at wrong operands.
+    """Rules of a reverse pass that evaluates some partial derivatives at wrong operands.
 
     Attributes:
         operands: the wrong operands and the wrong result of an instruction, as values of the
@@ -292,14 +292,14 @@ class MovePartials(ReverseRules):
     def choose_operation(
         self, run: ReversePass, edge: Edge, primitive: Applied, values: Sequence[Any], out: Any
     ) -> tuple[Applied, Sequence[Any], Any]:
-        """Return the primitive with the wrong operands and result, if the instruction has any."""
+        """Return the primitive, with wrong operands and result for an affected instruction."""
         values, out = self.operands.get(edge.head, (values, out))
         return primitive, values, out
 
 
 @dataclass(frozen=True)
 class SkipFormulas(ReverseRules):
-    """Reverse mode that skips the formulas of some variables: adjoints pass through unchanged.
+    """Rules of a reverse pass that propagates adjoints unchanged through some formulas.
 
     Attributes:
         edges: for each such variable the edge to it from the other variable, at position 0.
@@ -318,7 +318,7 @@ class SkipFormulas(ReverseRules):
 
 @dataclass(frozen=True)
 class Overwrite(ReverseRules):
-    """Reverse mode with ``=`` instead of ``+=``: adjoints keep one of several contributions.
+    """Rules of a reverse pass with ``=`` instead of ``+=``: adjoints keep one contribution.
 
     Attributes:
         keep: the contribution that remains, ``last`` or ``first``.
@@ -333,7 +333,7 @@ class Overwrite(ReverseRules):
     adds_in_formula: bool = False
 
     def choose_combination(self, run: ReversePass, edge: Edge) -> Combination:
-        """Return whether the product replaces the adjoint, is ignored, or is added."""
+        """Return whether a contribution is added, overwrites the adjoint, or is ignored."""
         if self.heads is not None and edge.head not in self.heads:
             return "add"
         if self.tails is not None and edge.tail not in self.tails:

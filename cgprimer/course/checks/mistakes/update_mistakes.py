@@ -43,7 +43,7 @@ _UPDATED_BEFORE = (
 
 
 def add_weight_decay(attempt: Attempt) -> Iterator[Prediction]:
-    """Predict gradients for the mistake of adding weight decay, a multiple of the parameters."""
+    """Predict the gradients if weight decay, a multiple of each parameter, is added to them."""
     points = attempt.points
     strengths: dict[str, float] = {}
     for name in sorted(attempt.wrong & _list_parameter_elements(attempt.question)):
@@ -62,7 +62,7 @@ def add_weight_decay(attempt: Attempt) -> Iterator[Prediction]:
 
 
 def _fit_decay(attempt: Attempt, name: str) -> float | None:
-    """Fit the weight decay strength that explains the derivatives with respect to a parameter."""
+    """Fit the weight decay strength that explains a student's derivatives for a parameter."""
     points, answers = attempt.points, attempt.answers[name]
     compared = points.smooth & (points.arguments[name] != 0) & np.isfinite(answers)
     weight, correct = points.arguments[name][compared], points.gradient[name][compared]
@@ -76,7 +76,7 @@ def _fit_decay(attempt: Attempt, name: str) -> float | None:
 
 
 def _list_parameter_elements(question: Question) -> set[str]:
-    """Return the names of the elements of all parameters."""
+    """Return the names of the elements of all parameters in a question's graph."""
     return {e for name in question.graph.parameters for e in question.list_elements(name)}
 
 
@@ -84,7 +84,7 @@ def _list_parameter_elements(question: Question) -> set[str]:
 
 
 def return_updated_parameters(attempt: Attempt) -> Iterator[Prediction]:
-    """Predict gradients for the mistake of returning the updated parameters."""
+    """Predict the values if a student returns updated parameters instead of gradients."""
     points = attempt.points
     names = attempt.wrong & _list_parameter_elements(attempt.question)
     accuracy, rate = 0.0, 0.0  # a large derivative determines the rate best
@@ -106,7 +106,7 @@ def return_updated_parameters(attempt: Attempt) -> Iterator[Prediction]:
 
 
 def update_parameters_early(attempt: Attempt) -> Iterator[Prediction]:
-    """Predict gradients for the mistake of updating parameters before the backward pass uses them.
+    """Predict the gradients if parameters are updated before the backward pass uses them.
 
     The learning rate is a common one, or is fitted to the student's derivatives.
     """
@@ -122,7 +122,7 @@ def update_parameters_early(attempt: Attempt) -> Iterator[Prediction]:
 
 @dataclass(frozen=True, eq=False)
 class _EarlyUpdate:
-    """A way to update parameters too early, with the gradients that result.
+    """A way to update parameters too early, with the resulting gradients.
 
     Attributes:
         message: a sentence for the student.
@@ -200,7 +200,7 @@ def _fit_rate(attempt: Attempt, update: _EarlyUpdate) -> float | None:
 
 
 def _find_densest_estimate(estimates: Array) -> float:
-    """Return the positive estimate in the densest cluster; nan for too few estimates."""
+    """Return an estimate in the densest cluster of positive ones, or nan if there are too few."""
     positive = np.sort(estimates[estimates > 0])
     if len(positive) < _MIN_POINTS:
         return math.nan
@@ -214,7 +214,7 @@ def _update_arguments(arguments: Gradient, gradient: Gradient, rate: float) -> d
 
 
 def _differentiate_after_update(question: Question, points: Points, rate: float) -> Gradient:
-    """Return the gradient evaluated after an update of all parameters."""
+    """Return the gradient at the point reached by an update of all parameters."""
     updated = _update_arguments(points.arguments, points.gradient, rate)
     return question.evaluate_gradient(updated)[1]
 
@@ -237,7 +237,7 @@ def _differentiate_between_updates(
 
 @dataclass(frozen=True)
 class UpdateDuringPass(ReverseRules):
-    """Reverse mode that updates the weight of a product before the adjoint of the other factor.
+    """Rules of a reverse pass that updates a weight before the other factor's adjoint uses it.
 
     Attributes:
         rate: the learning rate as a value of the builder.
@@ -253,7 +253,7 @@ class UpdateDuringPass(ReverseRules):
     def choose_operation(
         self, run: ReversePass, edge: Edge, primitive: Applied, values: Sequence[Any], out: Any
     ) -> tuple[Applied, Sequence[Any], Any]:
-        """Return a product with the updated weight as operand, and other operations unchanged."""
+        """Return a product with the updated weight as operand, or any other operation unchanged."""
         if primitive != "mul":
             return primitive, values, out
         parameter = run.tape.instruction(edge.head).operands[1 - edge.position]
@@ -271,7 +271,7 @@ class UpdateDuringPass(ReverseRules):
 
 
 def _predict_backward_pass(question: Question, points: Points) -> Callable[[float], Gradient]:
-    """Return a function that maps a learning rate to the gradient with updated weights."""
+    """Return a function from a learning rate to the gradient of a pass with updated weights."""
     passes = GradientPasses(question)
     tails = [edge.tail for edge in passes.edges]
     parameters = frozenset(i for i in passes.sources.values() if tails.count(i) == 1)
@@ -286,9 +286,9 @@ def _predict_backward_pass(question: Question, points: Points) -> Callable[[floa
     rules = UpdateDuringPass(rate, parameters, samples, order=order)
     tape = passes.builder.finish(passes.gradient(rules), prune=True)
 
-    def predict(value: float) -> Gradient:
-        """Return the gradient that this mistake yields if the learning rate is `value`."""
-        arguments = {**points.arguments, _RATE: np.full(len(points), value)}
+    def predict(learning_rate: float) -> Gradient:
+        """Return the gradient that this mistake yields for a learning rate."""
+        arguments = {**points.arguments, _RATE: np.full(len(points), learning_rate)}
         result = question.evaluate(tape, arguments)
         return {name: result[name] for name in question.sources}
 

@@ -12,7 +12,7 @@ from cgprimer.support.value_names import Element
 
 
 def omit_biases(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Predict gradients for the mistake of a forward pass without one bias, or without any."""
+    """Predict the gradients if the forward pass omits one bias, or all biases."""
     biases = _find_biases(passes)
     groups: dict[tuple[str, ...], dict[int, str]] = {(name,): biases[name] for name in biases}
     if len(groups) > 1:
@@ -24,7 +24,7 @@ def omit_biases(passes: GradientPasses) -> Iterator[PassPrediction]:
 
 
 def _find_biases(passes: GradientPasses) -> dict[str, dict[int, str]]:
-    """Find the sums that add a bias, keyed by bias parameter.
+    """Find the sums in which a bias is added, keyed by the name of the bias.
 
     Returns:
         For each parameter that is added to computed values: the formula of the sum without the
@@ -48,7 +48,7 @@ def _find_biases(passes: GradientPasses) -> dict[str, dict[int, str]]:
 
 
 def transpose_weights(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Predict gradients for the mistake of transposing a weight matrix in either pass."""
+    """Predict the gradients if a weight matrix is transposed by mistake in one of the passes."""
     matrices = _find_square_matrices(passes)
     groups = [(name,) for name in matrices] + ([tuple(matrices)] if len(matrices) > 1 else [])
     for names in groups:
@@ -70,13 +70,13 @@ def transpose_weights(passes: GradientPasses) -> Iterator[PassPrediction]:
 def _transpose_in_forward_pass(
     passes: GradientPasses, name: str, transposed: dict[int, int]
 ) -> Iterator[PassPrediction]:
-    """Predict gradients for the mistake of transposing a weight matrix in the forward pass.
+    """Predict the gradients if the forward pass uses the transpose of a weight matrix.
 
     The gradient with respect to the matrix may be transposed or not.
     """
 
     def emit_entry(index: int, operands: tuple[int, ...]) -> int:
-        """Return the value of the transposed entry of the matrix."""
+        """Return the value of the matrix entry at the transposed position."""
         return passes.values[index]
 
     forward = passes.recompute({k: partial(emit_entry, v) for k, v in transposed.items()})
@@ -93,7 +93,7 @@ def _transpose_in_forward_pass(
 
 
 def _find_square_matrices(passes: GradientPasses) -> dict[str, dict[int, int]]:
-    """Map the entries of each square parameter matrix to the transposed entries.
+    """Map each entry of a square parameter matrix to the entry at the transposed position.
 
     Returns:
         For each matrix: the index of entry ``[j,i]``, keyed by the index of entry ``[i,j]``.

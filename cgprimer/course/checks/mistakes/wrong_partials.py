@@ -45,10 +45,10 @@ _MAX_FACTORS = 30  # parameters, and values that may replace their factors
 
 
 def apply_wrong_rules(mistake: str) -> PredictByPasses:
-    """Return a function that predicts gradients with the wrong derivative rules of one mistake."""
+    """Return a function that predicts the gradients for each wrong derivative rule of a mistake."""
 
     def predict(passes: GradientPasses) -> Iterator[PassPrediction]:
-        """Predict gradients for the mistake, each with a message for the student."""
+        """Predict the gradients for each wrong rule, with a message for the student."""
         if mistake == DEGREES:
             yield from _convert_all_angles(passes)
         if mistake == EXPONENT:
@@ -76,7 +76,7 @@ def _group_by_primitive(passes: GradientPasses) -> dict[str, list[int]]:
 def _apply_rule(
     passes: GradientPasses, rule: WrongRule, heads: Iterable[int]
 ) -> Iterator[PassPrediction]:
-    """Predict gradients for a wrong rule that is applied to single or several instructions."""
+    """Predict the gradients if a wrong rule is applied to one, several or all instructions."""
     matching = [head for head in heads if _is_applicable(passes, head, rule.positions)]
     for group, description in passes.group_instructions(matching).items():
         rules = _replace_partials(passes, [(rule, group)])
@@ -113,7 +113,7 @@ def _replace_partials(
 
 
 def _convert_all_angles(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Predict gradients for the mistake of taking the arguments of sin, cos and tan in degrees."""
+    """Predict the gradients if the arguments of sin, cos and tan are taken to be in degrees."""
     rules = {}
     heads = _group_by_primitive(passes)
     for primitive in heads:
@@ -154,7 +154,7 @@ def _find_products(passes: GradientPasses) -> list[int]:
 
 
 def _apply_wrong_product_rule(passes: GradientPasses, primitive: str) -> Iterator[PassPrediction]:
-    """Predict gradients for a wrong product or quotient rule, such as ``f'*g'`` for ``(f*g)'``."""
+    """Predict the gradients for a wrong product or quotient rule, such as ``(f*g)' = f'*g'``."""
     products = [h for h in _find_products(passes) if passes.instruction(h).primitive == primitive]
     if primitive == "mul" and len(products) > 1:
         for position in (0, 1):
@@ -170,7 +170,7 @@ def _apply_wrong_product_rule(passes: GradientPasses, primitive: str) -> Iterato
 def _omit_terms(
     passes: GradientPasses, primitive: str, heads: Iterable[int] | None = None
 ) -> Iterator[PassPrediction]:
-    """Predict gradients for the mistake of omitting a term of a product, quotient or power rule."""
+    """Predict the gradients if a term of a product, quotient or power rule is omitted."""
     for head in _find_products(passes)[:_MAX_PRODUCTS] if heads is None else heads:
         name, operands = passes.instruction(head)
         if name != primitive:
@@ -182,7 +182,7 @@ def _omit_terms(
 
 
 def _describe_missing_term(passes: GradientPasses, edge: Edge) -> str:
-    """Describe the missing term of a product, quotient or power rule for the student."""
+    """Describe to the student which term of a product, quotient or power rule is missing."""
     operation = passes.format_operation(edge.head)
     if passes.instruction(edge.head).primitive == "pow":
         constant = ("base", "exponent")[edge.position]
@@ -192,7 +192,7 @@ def _describe_missing_term(passes: GradientPasses, edge: Edge) -> str:
 
 
 def _combine_derivatives(passes: GradientPasses, head: int) -> Iterator[PassPrediction]:
-    """Predict gradients for the mistakes ``(f*g)' = f'*g'`` and ``(f/g)' = f'/g'``."""
+    """Predict the gradients for the wrong rules ``(f*g)' = f'*g'`` and ``(f/g)' = f'/g'``."""
     adjoint = passes.adjoints.get(head)
     if adjoint is None:
         return
@@ -212,7 +212,7 @@ def _combine_derivatives(passes: GradientPasses, head: int) -> Iterator[PassPred
 
 
 def keep_functions(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Predict gradients for the mistake of not differentiating a function or constant multiple."""
+    """Predict the gradients if a function or a constant multiple is not differentiated."""
     for primitive, group in _group_by_primitive(passes).items():
         if primitive in _LINEAR:
             continue
@@ -229,7 +229,7 @@ def keep_functions(passes: GradientPasses) -> Iterator[PassPrediction]:
 
 
 def keep_constant_terms(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Predict gradients for the mistake of keeping the constant term of a sum."""
+    """Predict the gradients if the derivative of a sum still contains its constant term."""
     for edge, constant in _find_constant_operands(passes):
         primitive = passes.instruction(edge.head).primitive
         if primitive == "mul":
@@ -260,7 +260,7 @@ def _find_constant_operands(passes: GradientPasses) -> Iterator[tuple[Edge, int]
 
 
 def differentiate_at_inner_operands(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Predict gradients for the mistake of evaluating ``f'(x)`` instead of ``f'(g(x))``."""
+    """Predict the gradients if ``f'(x)`` is used instead of ``f'(g(x))``."""
     values = passes.values
     for head, primitive in _find_outer_functions(passes):
         operands = passes.instruction(head).operands
@@ -284,7 +284,7 @@ def differentiate_at_inner_operands(passes: GradientPasses) -> Iterator[PassPred
 
 
 def differentiate_at_results(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Predict gradients for the mistake of evaluating ``f'(f(x))`` instead of ``f'(x)``."""
+    """Predict the gradients if ``f'(f(x))`` is used instead of ``f'(x)``."""
     moved: dict[str, dict[int, tuple[tuple[int, ...], int]]] = {}
     for head, primitive in _find_outer_functions(passes):
         operands = passes.instruction(head).operands
@@ -316,7 +316,7 @@ def _find_outer_functions(passes: GradientPasses) -> Iterator[tuple[int, str]]:
 
 
 def _uses_result(primitive: str) -> bool:
-    """Return whether the partial derivative of a function is a formula in its result."""
+    """Return whether the formula for a function's derivative contains the function's result."""
     return RESULT in unparse(parse_partial(find_primitive(primitive).partials[0]))
 
 
@@ -324,7 +324,7 @@ def _uses_result(primitive: str) -> bool:
 
 
 def replace_factors(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Predict gradients for the mistake of using a wrong factor in the derivative of a product."""
+    """Predict the gradients if the derivative of a product is computed with a wrong factor."""
     edges: dict[int, list[Edge]] = {}
     for edge in passes.edges:
         edges.setdefault(edge.tail, []).append(edge)

@@ -19,7 +19,7 @@ _MAX_PAIRS = 45  # of arguments that may be confused
 
 
 def keep_one_sample(question: Question, points: Points) -> Iterator[Prediction]:
-    """Predict gradients for the mistake of using only the last, or first, sample of a batch."""
+    """Predict the gradients if only the last, or only the first, sample of a batch is used."""
     if question.batch < 2:
         return
     samples = _evaluate_samples(question, points.arguments)
@@ -30,7 +30,7 @@ def keep_one_sample(question: Question, points: Points) -> Iterator[Prediction]:
 
 
 def omit_one_sample(question: Question, points: Points) -> Iterator[Prediction]:
-    """Predict gradients for the mistake of omitting the last, or first, sample of a batch."""
+    """Predict the gradients if the last, or the first, sample of a batch is omitted."""
     size = question.batch
     if size < 2:
         return
@@ -43,7 +43,7 @@ def omit_one_sample(question: Question, points: Points) -> Iterator[Prediction]:
 
 
 def average_samples(question: Question, points: Points) -> Iterator[Prediction]:
-    """Predict gradients for the mistake of evaluating at the mean of the samples of a batch."""
+    """Predict the gradients if they are evaluated at the mean of the samples in a batch."""
     if question.batch > 1:
         means = {
             name: np.broadcast_to(v.mean(axis=0), v.shape) if v.ndim > 1 else v
@@ -57,7 +57,7 @@ def average_samples(question: Question, points: Points) -> Iterator[Prediction]:
 
 
 def accumulate_calls(question: Question, points: Points) -> Iterator[Prediction]:
-    """Predict gradients for the mistake of accumulating them over successive calls."""
+    """Predict the gradients if the gradients of all previous calls are mistakenly added."""
     if points.is_sequence:
         values, noise = (
             {name: np.cumsum(v) for name, v in gradient.items()}
@@ -67,7 +67,7 @@ def accumulate_calls(question: Question, points: Points) -> Iterator[Prediction]
 
 
 def differentiate_at_other_points(question: Question, points: Points) -> Iterator[Prediction]:
-    """Predict gradients for the mistake of evaluating at other, swapped or fixed arguments."""
+    """Predict the gradients if they are evaluated at previous, swapped or fixed arguments."""
     count = len(points)
     calls = {
         "it is the gradient at the point of the previous call": [0, *range(count - 1)],
@@ -86,7 +86,7 @@ def differentiate_at_other_points(question: Question, points: Points) -> Iterato
 
 
 def _fix_arguments(question: Question, points: Points) -> Iterator[tuple[str, dict[str, Array]]]:
-    """Yield a message and the arguments that are fixed, at declared values for example."""
+    """Yield a message and fixed values that replace arguments, such as declared values."""
     arguments = points.arguments
     declared = {n: _get_declared_values(question, points, n) for n in question.arguments
                 if n in question.graph.values}  # fmt: skip
@@ -116,7 +116,7 @@ def _get_declared_values(question: Question, points: Points, name: str) -> dict[
 
 
 def _swap_arguments(question: Question, points: Points) -> Iterator[tuple[str, dict[str, Array]]]:
-    """Yield a message and the new values of two swapped arguments, for each pair of arguments."""
+    """Yield, for each pair of arguments, a message and the values after swapping the pair."""
     arguments, names, pairs = points.arguments, [*question.arguments], 0
     for k, name in enumerate(names):
         for other in names[k + 1 :]:
@@ -138,7 +138,7 @@ def _swap_arguments(question: Question, points: Points) -> Iterator[tuple[str, d
 def differentiate_with_respect_to_others(
     question: Question, points: Points
 ) -> Iterator[Prediction]:
-    """Predict derivatives with respect to inputs and parameters that are not in the question."""
+    """Predict derivatives with respect to inputs or parameters that the question omits."""
     others = [name for name in question.arguments if name not in question.wrt]
     elements = [e for name in others for e in question.list_elements(name)][:_MAX_VARIABLES]
     if not elements:

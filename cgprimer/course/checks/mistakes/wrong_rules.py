@@ -45,12 +45,12 @@ class WrongRule(NamedTuple):
 
 
 def _create_rules(mistake: str, *rows: tuple[str, str, str]) -> tuple[WrongRule, ...]:
-    """Create wrong rules of unary functions from rows of primitive, derivative and message."""
+    """Create wrong rules for unary functions from (primitive, derivative, message) rows."""
     return tuple(WrongRule(name, (text,), mistake, message) for name, text, message in rows)
 
 
 def _create_degree_rules(name: str, slope: str) -> tuple[WrongRule, ...]:
-    """Create the wrong rules of an angle function in degrees from its correct derivative."""
+    """Create wrong rules for a trigonometric function whose argument is mistaken for degrees."""
     small, large = f"({_DEGREE}*a)", f"(a/{_DEGREE})"
     converted = slope.replace("(a)", small)
     message, value = "if u were in degrees", name + small

@@ -20,7 +20,7 @@ _MAX_PATHS = 40  # from one name
 
 
 def negate_contributions(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Predict gradients for the mistake of a wrong sign in one contribution."""
+    """Predict the gradients if one contribution has the wrong sign."""
     for edge in passes.edges:
         head, tail = passes.format_instruction(edge.head), passes.format_value(edge.tail)
         yield (
@@ -30,7 +30,7 @@ def negate_contributions(passes: GradientPasses) -> Iterator[PassPrediction]:
 
 
 def overwrite_adjoints(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Predict gradients for the mistake of overwriting adjoints (``=`` instead of ``+=``)."""
+    """Predict the gradients if adjoints are overwritten (``=`` instead of ``+=``)."""
     sources = frozenset(passes.sources.values())
     variants: list[tuple[str, dict[str, Any]]] = [
         ("a vertex", {}),
@@ -53,14 +53,14 @@ def overwrite_adjoints(passes: GradientPasses) -> Iterator[PassPrediction]:
 
 
 def omit_paths(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Predict gradients for the mistake of ignoring some paths, or all paths except one."""
+    """Predict the gradients if some paths, or all paths except one, are ignored."""
     yield from _omit_uses(passes)
     yield from _omit_paths_of_sources(passes, between_variables=True)
     yield from _omit_paths_of_sources(passes, between_variables=False)
 
 
 def _omit_uses(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Predict gradients for the mistake of ignoring one use of a value, or all uses except one."""
+    """Predict the gradients if one use of a value, or all uses except one, are ignored."""
     for tail, edges in passes.find_shared_values().items():
         if tail in passes.sources.values():
             continue
@@ -80,7 +80,7 @@ def _omit_uses(passes: GradientPasses) -> Iterator[PassPrediction]:
 def _omit_paths_of_sources(
     passes: GradientPasses, *, between_variables: bool
 ) -> Iterator[PassPrediction]:
-    """Predict derivatives for the mistake of ignoring one path, or all paths except one."""
+    """Predict each derivative if one of its paths, or all paths except one, are ignored."""
     correct = passes.correct_gradient
     edges = [
         (passes.owner[edge.head] if between_variables else edge.head, edge)
@@ -108,7 +108,7 @@ def _omit_paths_of_sources(
 
 
 def average_before_multiplying(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Predict gradients for the mistake of averaging factors over the batch before multiplying."""
+    """Predict the gradients if factors are averaged over the batch before they are multiplied."""
     if not passes.question.batch:
         return
     message = "the adjoint and the {} are averaged over the batch before they are multiplied"

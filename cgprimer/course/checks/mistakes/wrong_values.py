@@ -59,7 +59,7 @@ def exchange_reduction(name: str) -> Callable[[Attempt], Iterator[Prediction]]:
 
 
 def compute_reduction_factors(attempt: Attempt) -> dict[float, str]:
-    """Map the factor by which sum and mean over the batch differ to the name of the mistake."""
+    """Map the factor between the sum and the mean over the batch to the name of the mistake."""
     question = attempt.question
     if question.batch < 2:
         return {}
@@ -69,7 +69,7 @@ def compute_reduction_factors(attempt: Attempt) -> dict[float, str]:
 
 
 def list_second_mistakes(attempt: Attempt) -> dict[float, str]:
-    """Return the factors that may be wrong in addition to another mistake, each with a message."""
+    """Map each factor caused by a possible second mistake to a message for the student."""
     others = {f: f"in addition: {name}" for f, name in compute_reduction_factors(attempt).items()}
     return _SECOND_MISTAKES | others
 
@@ -116,14 +116,14 @@ def transpose_values(attempt: Attempt) -> Iterator[Prediction]:
 
 
 def permute_values(attempt: Attempt) -> Iterator[Prediction]:
-    """Predict the correct derivatives in another order."""
+    """Predict the correct derivatives, assigned to the wrong variables."""
     exchange = _find_exchange(attempt)
     if exchange.is_permutation:
         yield Prediction("these are the correct values in another order", exchange.values())
 
 
 def swap_parameters(attempt: Attempt) -> Iterator[Prediction]:
-    """Predict gradients for the mistake of swapping the derivatives with respect to two names."""
+    """Predict the gradients if the derivatives with respect to two variables are swapped."""
     exchange = _find_exchange(attempt)
     if exchange.is_permutation:
         return
@@ -137,7 +137,7 @@ def swap_parameters(attempt: Attempt) -> Iterator[Prediction]:
 
 
 def copy_other_derivatives(attempt: Attempt) -> Iterator[Prediction]:
-    """Predict, for a wrong derivative, the correct derivative with respect to another name."""
+    """Predict, for a wrong derivative, the correct one with respect to another variable."""
     exchange = _find_exchange(attempt)
     if exchange.is_permutation or exchange.swapped_arrays:
         return
@@ -152,7 +152,7 @@ def copy_other_derivatives(attempt: Attempt) -> Iterator[Prediction]:
 
 @dataclass(frozen=True, eq=False)
 class _Exchange:
-    """Wrong derivatives that are correct derivatives with respect to other names.
+    """Wrong derivatives that would be correct with respect to other variables.
 
     Attributes:
         correct: the correct derivatives.
@@ -165,7 +165,7 @@ class _Exchange:
     names: frozenset[str]
 
     def values(self, *names: str) -> dict[str, Array]:
-        """Return the exchanged derivatives of the given names, or of all names."""
+        """Return the exchanged derivatives for the given names, or for all names by default."""
         return {
             name: self.correct[origin]
             for name, origin in self.origins.items()
@@ -181,7 +181,7 @@ class _Exchange:
 
     @property
     def swapped_arrays(self) -> list[str]:
-        """The names of two arrays whose derivatives are swapped as a whole; else empty."""
+        """The names of two arrays with completely swapped derivatives; empty if there are none."""
         origins = self.origins
         are_pairs = all(origins.get(origins[name]) == name for name in origins)
         if origins.keys() != self.names or not are_pairs or len(origins) < 3:
@@ -195,7 +195,7 @@ class _Exchange:
 
 @lru_cache(maxsize=2)  # three rules ask for the same attempt
 def _find_exchange(attempt: Attempt) -> _Exchange:
-    """Find wrong derivatives that are correct derivatives with respect to other names."""
+    """Find wrong derivatives that would be correct with respect to other variables."""
     question, points, answers = attempt.question, attempt.points, attempt.answers
     if len(question.sources) > _MAX_EXCHANGED:
         return _Exchange(points.gradient, {}, frozenset())

@@ -40,7 +40,7 @@ class Answers:
 
 
 def normalize_name(name: str) -> str:
-    """Remove the markup of file formats from the name of a row or column.
+    """Remove markup, such as backticks, from the name of a row or column.
 
     >>> normalize_name(" `xx -> xw` "), normalize_name("xx → xw")
     ('xx->xw', 'xx->xw')
@@ -75,7 +75,7 @@ def _read_csv(text: str) -> Answers:
         key = _build_key(cells["problem"], cells["row"], cells["column"])
         texts[key] = cells.get("answer", "")
     if len(identifiers := sorted(sheets - {""})) > 1:
-        raise ValueError(f"the file has answers to several sheets: {join_names(identifiers, 3)}")
+        raise ValueError(f"the file has answers to multiple sheets: {join_names(identifiers, 3)}")
     return Answers("".join(identifiers), texts)
 
 
@@ -95,7 +95,7 @@ def _flatten_answers(answers: Mapping[Any, Any]) -> Iterator[tuple[BlankKey, str
 
 
 def _read_markdown(text: str) -> Answers:
-    """Parse the tables below the headings of problems in a Markdown form."""
+    """Parse the tables below the problem headings in a Markdown form."""
     texts: dict[BlankKey, str] = {}
     problem, header = 0, list[str]()
     for line in text.splitlines():
@@ -162,7 +162,7 @@ def _read_python(text: str) -> Answers:
 
 
 def _list_items(node: ast.expr | None) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """Yield the keys and values of a dictionary display."""
+    """Yield the (key, value) pairs of a dictionary literal."""
     if not isinstance(node, ast.Dict):
         raise ValueError("answers must be a dictionary of dictionaries")
     for key, value in zip(node.keys, node.values, strict=True):
@@ -171,7 +171,7 @@ def _list_items(node: ast.expr | None) -> Iterator[tuple[ast.expr, ast.expr]]:
 
 
 def _format_literal(node: ast.expr) -> str:
-    """Return a string literal without quotes, and the source of any other expression."""
+    """Return the value of a literal as a string, and the source of any other expression."""
     if isinstance(node, ast.Constant):
         return "" if node.value is None or node.value is ... else str(node.value)
     return ast.unparse(node)
@@ -191,7 +191,7 @@ ENDINGS = tuple(_READERS)
 
 
 def read_answers(path: str | Path) -> Answers:
-    """Read the answers in a CSV, JSON, Markdown or Python file or a notebook.
+    """Read the answers in a CSV, JSON, Markdown or Python file, or in a notebook.
 
     The ending of the file name determines the format.
 

@@ -12,7 +12,7 @@ from cgprimer.course.checks.sheets.sheet_questions import build_worksheets
 
 
 def _list_blank_columns(worksheet: Worksheet) -> dict[str, list[str]]:
-    """Return the names of the columns with blanks, keyed by row, in the order of the table."""
+    """Return the names of the columns in which each row has blanks, keyed by row."""
     columns = {
         str(row[0]): [cell.column for cell in row if isinstance(cell, Blank)]
         for row in worksheet.rows
@@ -21,7 +21,7 @@ def _list_blank_columns(worksheet: Worksheet) -> dict[str, list[str]]:
 
 
 def format_csv_form(sheet: Sheet) -> str:
-    """Format a CSV form: one line per blank, with an empty last column for the answer."""
+    """Format the answer form of a sheet as CSV, with one line and an empty answer per blank."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -32,13 +32,13 @@ def format_csv_form(sheet: Sheet) -> str:
 
 
 def format_python_form(sheet: Sheet) -> str:
-    """Format a Python form: one dictionary per problem, as in the cells of the notebook."""
+    """Format the answer form of a sheet as Python, with one dictionary per problem."""
     dictionaries = [format_dictionary(number, one) for number, one in build_worksheets(sheet)]
     return "\n\n".join([f'sheet = "{sheet.identifier}"', *dictionaries]) + "\n"
 
 
 def format_dictionary(number: int, worksheet: Worksheet) -> str:
-    """Format the dictionary ``answers_N = {...}`` with an empty answer for each blank.
+    """Format the assignment ``answers_N = {...}`` with an empty answer for each blank.
 
     Args:
         number: the number of the problem.

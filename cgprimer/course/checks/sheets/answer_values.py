@@ -33,7 +33,7 @@ def is_empty_answer(text: str) -> bool:
 
 
 def parse_number(text: str) -> float:
-    r"""Parse a number: digits, or an expression such as ``3/4`` or ``e^2``.
+    r"""Parse a number, which may be an expression such as ``3/4`` or ``e^2``.
 
     Of a chain ``3*9 = 27`` the last part counts. Markup of Markdown and LaTeX is ignored.
 
@@ -83,7 +83,7 @@ def parse_array(text: str) -> Any:
     numbers: list[float] = []
 
     def replace_by_index(match: re.Match[str]) -> str:
-        """Parse a number, append it to the list, and return its index as a string."""
+        """Parse a number, append it to ``numbers``, and return its index as a string."""
         numbers.append(parse_number(match[0]))
         return str(len(numbers) - 1)
 

@@ -46,7 +46,7 @@ _DERIVATIVES = ("bar", "dot")
 
 
 def predict_wrong_answers(blank: Blank, values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield mistakes with the wrong answers that they predict, the most likely mistake first.
+    """Yield (mistake, wrong answer) pairs for a blank, the most likely mistake first.
 
     Some predictions may be equal to the correct value.
 
@@ -91,7 +91,7 @@ def _evaluate_partials_elsewhere(
 def _change_formula(
     tree: Expression, blank: Blank, is_derivative: bool
 ) -> Iterator[tuple[str, Expression]]:
-    """Yield the known mistakes in the formula of a blank, each with the changed formula.
+    """Yield (mistake, changed formula) pairs for the formula of a blank.
 
     Args:
         tree: the formula.
@@ -129,7 +129,7 @@ def _name_missing_term(blank: Blank) -> str:
 
 
 def _multiply_derivatives(tree: Expression, blank: Blank) -> Iterator[tuple[str, Expression]]:
-    """Yield the changed formula ``f'*g'`` for the tangent of ``f*g``, or ``f'/g'`` for ``f/g``."""
+    """Yield the wrong formula ``f'*g'`` for the tangent of ``f*g``, or ``f'/g'`` for ``f/g``."""
     tangents = [Name(n) for n in names_in(tree) if parse_internal(n).kind == "dot"]
     if blank.operation in ("mul", "div") and _get_kind(blank) == "dot":
         pairs = {1: [(tangents * 2)[:2]], 2: [tangents, tangents[::-1]]}
@@ -140,7 +140,7 @@ def _multiply_derivatives(tree: Expression, blank: Blank) -> Iterator[tuple[str,
 def _change_term(
     term: Expression, blank: Blank, is_derivative: bool
 ) -> Iterator[tuple[str, Expression]]:
-    """Yield the known mistakes in one term of a formula, each with the changed term."""
+    """Yield (mistake, changed term) pairs for one term of the formula of a blank."""
     factors = _flatten(term, "mul")
     for k, factor in enumerate(
         factors if is_derivative else []
@@ -181,7 +181,7 @@ def _change_term(
 
 
 def _get_kind(blank: Blank) -> str:
-    """Return the kind of quantity that a blank asks for: ``bar``, ``dot``, ``path``, ``edge``."""
+    """Return the kind of quantity that a blank asks for, such as ``bar`` for an adjoint."""
     return parse_internal(blank.name).kind
 
 
@@ -196,7 +196,7 @@ def _is_value(node: Expression) -> bool:
 
 
 def _flatten(tree: Expression, operation: str) -> list[Expression]:
-    """Return the terms of a sum, or the factors of a product; a minus sign is a factor -1."""
+    """Return the terms of a sum, or the factors of a product; a minus sign is the factor -1."""
     stack, parts = [tree], list[Expression]()
     while stack:
         node = stack.pop()
@@ -211,7 +211,7 @@ def _flatten(tree: Expression, operation: str) -> list[Expression]:
 
 
 def _raise_exponent(tree: Expression, power: Apply) -> Expression:
-    """Return a formula in which the exponent of one power is increased by 1."""
+    """Return a formula with the exponent of the given power increased by 1."""
     if not isinstance(tree, Apply):
         return tree
     if tree is not power:

@@ -46,13 +46,13 @@ _NORM = "norm"  # in a rule, the norm of the values of `h` of all parameters
 
 
 def parse_rule(rule: str) -> tuple[tuple[str, Expression], ...]:
-    """Parse an update rule of worksheets into pairs of assigned name and formula."""
+    """Parse a worksheet's update rule into (assigned name, formula) pairs."""
     return parse_statements(RULES[rule])
 
 
 @dataclass
 class _RuleNames:
-    """The current names of the variables of an update rule, as printed and for each parameter.
+    """The current names of an update rule's variables, as printed and for each parameter.
 
     Attributes:
         parameters: the parameters that the rule updates.
@@ -65,7 +65,7 @@ class _RuleNames:
     latest: dict[str, str] = field(default_factory=dict)
 
     def substitute(self, formula: Expression, parameter: str = "") -> Expression:
-        """Substitute current names in a formula, for one parameter or as printed on the sheet.
+        """Replace variables in a formula by their current names, for one parameter or for print.
 
         Args:
             formula: a formula of the rule.
@@ -87,7 +87,7 @@ class _RuleNames:
 
 
 def build_optimizer_worksheet(graph: ExpressionGraph, settings: Values) -> Worksheet:
-    """Build the worksheet of one update of an optimizer."""
+    """Build a worksheet about one update step of an optimizer."""
     rule, names, of = settings["rule"], list(settings["wrt"]), settings["of"]
     state: Mapping[str, Mapping[str, float]] = settings["state"]
     hyperparameters: Mapping[str, float] = settings["settings"]
@@ -124,7 +124,7 @@ def build_optimizer_worksheet(graph: ExpressionGraph, settings: Values) -> Works
 
 
 def _describe_state(state: Mapping[str, Mapping[str, float]]) -> list[str]:
-    """Return one sentence per state variable with its values before the update."""
+    """Return, for each state variable, a sentence with its values before the update."""
     sentences = []
     for variable, values in state.items():
         texts = [f"{format_number(value, 10)} for `{name}`" for name, value in values.items()]

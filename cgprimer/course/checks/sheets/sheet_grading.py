@@ -134,7 +134,7 @@ class _Grade(NamedTuple):
 
 
 class _Grading:
-    """A grader of one problem; wrong answers are carried forward into later steps.
+    """A grader for one problem; wrong answers are carried forward into later steps.
 
     Attributes:
         worksheet: the worksheet of the problem.
@@ -186,7 +186,7 @@ class _Grading:
         return grade
 
     def _compare(self, blank: Blank, answer: Any, expected: Any, is_affected: bool) -> _Grade:
-        """Compare an answer with the correct value and with the expected value.
+        """Grade an answer by the correct value and by the value expected after earlier answers.
 
         Args:
             blank: the blank.
@@ -215,7 +215,7 @@ class _Grading:
         return _Grade(0.0, "wrong", mistake, _EXPLANATIONS.get(mistake, "wrong number"))
 
     def _bound_rounding(self, blank: Blank) -> float:
-        """Return a bound on the rounding error of a blank whose terms nearly cancel."""
+        """Return a bound on the rounding error in a blank whose terms nearly cancel."""
         if self.digits or blank.form != "number" or not isinstance(blank.tree, Apply):
             return 0.0
         nodes = postorder(blank.tree)
@@ -223,7 +223,7 @@ class _Grading:
         return _CANCELLATION * maximum if isfinite(maximum) else 0.0
 
     def _find_mistake(self, blank: Blank, answer: Any) -> str:
-        """Return the most likely mistake that leads to an answer; empty if there is none."""
+        """Return the most likely mistake that leads to an answer, or an empty string."""
         if self._is_swapped(blank, answer):
             return s.SWAPPED
         if getattr(answer, "ndim", 0) == 2 and self._is_close(answer.T, blank.value, _TOLERANCE):
@@ -238,7 +238,7 @@ class _Grading:
         return s.SIGN if is_opposite else ""
 
     def _is_swapped(self, blank: Blank, answer: Any) -> bool:
-        """Return whether a blank and another in its row or column have each other's values."""
+        """Return whether an answer is swapped with the answer to a blank in its row or column."""
         for other in self.worksheet.blanks:
             if other is blank or other.form != blank.form or other.name not in self.answers:
                 continue
@@ -253,7 +253,7 @@ class _Grading:
         return False
 
     def _is_close(self, one: Any, other: Any, units: float = 1.0) -> bool:
-        """Return whether numbers, or arrays of one shape, agree in the required digits.
+        """Return whether two numbers or two arrays agree in the required number of digits.
 
         Args:
             one: a number or an array.

@@ -45,7 +45,7 @@ class Problem:
     asked: Mapping[str, Any]
 
     def points_of_blanks(self, count: int) -> list[float]:
-        """Return the points for each blank: equal parts of ``points`` in ``asked``, or 1 each.
+        """Divide the problem's points equally among its blanks; by default, return 1 for each.
 
         The parts are rounded to hundredths if possible, and add up to the points of the problem.
 
@@ -86,13 +86,13 @@ class Sheet:
 
     @property
     def identifier(self) -> str:
-        """The identifier of the questions, a hash; files of answers contain it."""
+        """The hash of the questions, which identifies the sheet in files with answers."""
         problems = [[p.kind, p.graph, dict(p.asked)] for p in self.problems]
         text = json.dumps([FORMAT, self.student, problems], sort_keys=True)
         return sha256(text.encode()).hexdigest()[:10]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the questions as plain data, for JSON."""
+        """Return the questions as plain data that can be written as JSON."""
         problems = [
             {"kind": p.kind, "graph": p.graph, "asked": dict(p.asked)} for p in self.problems
         ]
@@ -134,7 +134,7 @@ def parse_sheet(data: Any, where: str) -> Sheet:
 
 
 def read_sheets(path: str | Path) -> dict[str, Sheet]:
-    """Read the sheets of a file: one sheet in any format, or the ``sheets.json`` of a class.
+    """Read one sheet from a file in any format, or all sheets from a class's ``sheets.json``.
 
     Returns:
         The sheets, keyed by identifier.
@@ -183,7 +183,7 @@ def read_text_file(path: str | Path) -> str:
 
 
 def parse_csv(text: str) -> list[list[str]]:
-    """Parse CSV; the delimiter is the comma, semicolon or tab most frequent in the first line."""
+    """Parse CSV text, delimited by the most frequent of comma, semicolon and tab in line 1."""
     delimiter = max(",;\t", key=text.partition("\n")[0].count)
     return list(csv.reader(io.StringIO(text), delimiter=delimiter))
 
@@ -219,7 +219,7 @@ class Blank:
     operation: str = ""
 
     def format_value(self, digits: int) -> str:
-        """Format the correct value with `digits` significant digits; exactly if `digits` is 0."""
+        """Format the correct value with ``digits`` significant digits (0: without rounding)."""
         if self.form == "array":
             return format_array(self.value, width=999)
         return format_number(self.value, digits or 10) if self.form == "number" else str(self.value)
@@ -268,5 +268,5 @@ def list_numbers(value: Any) -> list[float]:
 
 
 def format_cell(cell: Cell) -> str:
-    """Format a cell that is not a blank."""
+    """Format a table cell that is not a blank as text."""
     return unparse(cell) if isinstance(cell, Name | Number | Apply) else str(cell)

@@ -39,12 +39,12 @@ from cgprimer.support.value_names import internal_name
 
 
 def _format_shape(value: Any) -> str:
-    """Format the shape of a value as sheets write it, such as ``2x3``."""
+    """Format the shape of a value in the notation of exercise sheets, such as ``2x3``."""
     return "x".join(map(str, getattr(value, "shape", ()))) or "number"
 
 
 def _build_matrix_worksheet(graph: ExpressionGraph, settings: Values) -> Worksheet:
-    """Build the worksheet about the shapes and values of a forward and a backward pass."""
+    """Build a worksheet that asks for the shapes and values in a forward and backward pass."""
     steps = trace(graph, of=settings.get("of"), method="reverse")
     definitions = graph.definitions if settings.get("level") == "variables" else {}
     known_values = {row.name: row.value for row in steps.rows if row.tree is None}
@@ -88,7 +88,7 @@ def _build_matrix_worksheet(graph: ExpressionGraph, settings: Values) -> Workshe
 
 
 def _build_picture_worksheet(graph: ExpressionGraph, settings: Values) -> Worksheet:
-    """Build the worksheet with questions about a picture of the graph."""
+    """Build a worksheet that asks questions about a picture of the graph."""
     values = evaluate_variables(graph)
     known_values, blanks = dict(values), list[Blank]()
     for number, (what, *about) in enumerate(settings["questions"], start=1):
@@ -138,12 +138,12 @@ def _build_picture_worksheet(graph: ExpressionGraph, settings: Values) -> Worksh
 
 
 def _list_row_names(name: str, mark: str | None) -> tuple[str, ...]:
-    """Return the name of a row's value, followed by that of its tangent or adjoint, if any."""
+    """Return the names of the values in a row: the value and, if any, the tangent or adjoint."""
     return (name, internal_name(mark, name)) if mark else (name,)
 
 
 def _build_mistake_worksheet(graph: ExpressionGraph, settings: Values) -> Worksheet:
-    """Build the worksheet about a table with one planted mistake and its consequences."""
+    """Build a worksheet that asks for the one mistake planted in a table."""
     kind, digits = settings["table"], settings["digits"]
     rows, blanks = build_trace_table(graph, settings, kind)
     shown = dict(zip((b.name for b in blanks), map(float, settings["shown"]), strict=True))
@@ -215,7 +215,7 @@ def is_same_number(one: float, other: float, digits: int) -> bool:
 
 
 def compute_last_place(value: float, digits: int) -> float:
-    """Return one unit in the last significant digit of a number.
+    """Return the size of one unit in the last significant digit of a number.
 
     >>> compute_last_place(21.5, 4), compute_last_place(0.0, 4)
     (0.01, 0.0001)
@@ -236,7 +236,7 @@ _BUILDERS = {
 
 @lru_cache(maxsize=64)  # the sheet, its form, its solution and its grader need the same worksheet
 def _build_cached_worksheet(kind: str, graph: str, settings: str) -> Worksheet:
-    """Build the worksheet of a problem whose settings are a JSON string."""
+    """Build the worksheet for a problem whose settings are a JSON string."""
     return _BUILDERS[kind](parse(graph, name="<sheet>"), json.loads(settings))
 
 
@@ -261,5 +261,5 @@ def build_worksheet(problem: Problem) -> Worksheet:
 
 
 def build_worksheets(sheet: Sheet) -> Iterator[tuple[int, Worksheet]]:
-    """Yield the number and the worksheet of each problem of a sheet."""
+    """Yield the number and the worksheet of each problem on a sheet."""
     return enumerate(map(build_worksheet, sheet.problems), start=1)

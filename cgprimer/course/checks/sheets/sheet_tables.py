@@ -37,7 +37,7 @@ def evaluate_formula(formula: Expression, values: Values) -> Any:
     """
 
     def read_leaf(node: Name | Number) -> Any:
-        """Return the value of a name, or the value of a constant."""
+        """Return the value of a named variable or of a constant."""
         return values[node.name] if isinstance(node, Name) else node.value
 
     def apply(name: str, operands: list[Any]) -> Any:
@@ -61,13 +61,13 @@ def multiply(left: Expression, right: Expression) -> Expression:
 
 
 def add_terms(terms: Iterable[Expression]) -> Expression:
-    """Return the sum of terms; 0 without terms."""
+    """Return the formula for the sum of the given terms, or 0 if there are no terms."""
     operands = list(terms)
     return reduce(lambda a, b: Apply("add", (a, b)), operands) if operands else Number(0.0)
 
 
 def multiply_all(factors: Iterable[Expression]) -> Expression:
-    """Return the product of at least one factor."""
+    """Return the formula for the product of one or more factors."""
     return reduce(multiply, factors)
 
 
@@ -201,7 +201,7 @@ def solve_blank(
 def build_trace_table(
     graph: ExpressionGraph, settings: Values, kind: str
 ) -> tuple[list[TraceRow], list[Blank]]:
-    """Return the rows of a trace and its blanks: first values, then tangents or adjoints."""
+    """Return the rows and the blanks of a trace; values come before tangents or adjoints."""
     of, level = settings.get("of"), settings.get("level", "operations")
     rows = list(trace(graph, of=of, method="reverse", level=level).rows)
     blanks = [Blank(r.name, "value", r.name, r.value, r.tree) for r in rows if r.tree]
@@ -239,7 +239,7 @@ _INSTRUCTIONS = {
 
 
 def _build_trace_worksheet(kind: str, graph: ExpressionGraph, settings: Values) -> Worksheet:
-    """Build the worksheet of an evaluation trace; ``kind`` may add tangents or adjoints."""
+    """Build a worksheet for an evaluation trace; ``kind`` may add tangents or adjoints."""
     rows, blanks = build_trace_table(graph, settings, kind)
     known_values = {r.name: r.value for r in rows if r.tree is None or settings.get("values_given")}
     blanks = [blank for blank in blanks if blank.name not in known_values]
@@ -269,7 +269,7 @@ def list_paths(graph: ExpressionGraph, of: str, wrt: str) -> tuple[tuple[str, ..
 def build_path_formulas(
     graph: ExpressionGraph, of: str, wrt: str
 ) -> tuple[dict[tuple[str, ...], Expression], Formulas]:
-    """Return a formula for the product of partials along each path, and all partials."""
+    """Return the formula for the product of partials along each path, and all partials."""
     partials = EdgeFormulas.derive(graph).partials
     return {
         path: multiply_all(Name(internal_name("edge", a, b)) for a, b in pairwise(path))
@@ -296,13 +296,13 @@ def build_list_worksheet(
     title: str, text: Sequence[str], heading: str, blanks: Sequence[Blank], known_values: Values,
     digits: int, **more: Any,
 ) -> Worksheet:  # fmt: skip
-    """Build a worksheet with two columns: the quantity and its blank."""
+    """Build a worksheet with one row per blank: the requested quantity and the blank."""
     header, rows = (heading, blanks[0].column), [(blank.row, blank) for blank in blanks]
     return Worksheet(title, text, header, rows, blanks, known_values, digits, **more)
 
 
 def _build_path_worksheet(graph: ExpressionGraph, settings: Values) -> Worksheet:
-    """Build the worksheet of partials on edges, products along paths and their sum."""
+    """Build a worksheet that asks for partials on edges, path products and their sum."""
     of, wrt, digits = settings["of"], settings["wrt"], settings["digits"]
     values = evaluate_variables(graph)
     along, partials = build_path_formulas(graph, of, wrt)
@@ -328,7 +328,7 @@ def _build_path_worksheet(graph: ExpressionGraph, settings: Values) -> Worksheet
 
 
 def _build_gradient_worksheet(graph: ExpressionGraph, settings: Values) -> Worksheet:
-    """Build the worksheet of a value and its derivatives with respect to several names."""
+    """Build a worksheet that asks for the value of a variable and for its gradient."""
     of, digits = settings["of"], settings["digits"]
     values = evaluate_variables(graph)
     known_values = dict(values)

@@ -96,7 +96,7 @@ class StudentTape:
         return [edge for node in nodes for edge in self.edges[node][::step]]
 
     def follow_paths(self, *, reverse_operands: bool = False) -> list[Edge]:
-        """Return the edges along every path from the result, depth first, as a recursion does."""
+        """Return the edges along every path from the result in the order of a recursion."""
         step = -1 if reverse_operands else 1
         edges_to = dict(zip(self.indices, self.edges, strict=True))
         order: list[Edge] = []
@@ -218,14 +218,14 @@ class _Candidates:
 
     @cached_property
     def _correct_orders(self) -> list[list[int]]:
-        """Orders in which every node comes after all nodes that use it."""
+        """Node orders in which every node comes after all nodes that use it."""
         descending = list(range(len(self.nodes)))[::-1]
         backward = [k for k in reversed(self.order) if k >= 0]
         return [descending, *([backward] if sorted(backward) == sorted(descending) else [])]
 
     @cached_property
     def _correct_visits(self) -> list[list[Edge]]:
-        """The edges in each correct order of nodes, with the operands of a node in either order."""
+        """The edge orders of correct backward passes, with operands in either order."""
         return _remove_repetitions(
             self.tape.visit(order, reverse_operands=reverse)
             for order in self._correct_orders
@@ -234,7 +234,7 @@ class _Candidates:
 
     @cached_property
     def _premature_visits(self) -> list[list[Edge]]:
-        """The edges in orders in which a node may come before a node that uses it."""
+        """The edge orders of passes that may visit a node before a node that uses it."""
         orders = list(iterate_premature_orders(self.tape.operands, self.order))
         return _remove_repetitions(
             self.tape.visit(directed, reverse_operands=reverse)
@@ -246,11 +246,11 @@ class _Candidates:
     def _propose_mistake(
         self, mistake: str, rules: ReverseRules, explanation: str = ""
     ) -> _Candidate:
-        """Create a candidate; the explanation is that in ``EXPLANATIONS`` unless given."""
+        """Create a candidate; its explanation is the one in ``EXPLANATIONS`` by default."""
         return _Candidate(mistake, explanation or EXPLANATIONS[mistake], rules)
 
     def _propose_order_mistakes(self) -> Iterator[_Candidate]:
-        """Yield candidates that visit nodes in the student's topological order, if it is wrong."""
+        """Yield candidates that visit nodes in the student's topological order if it is wrong."""
         fault = find_order_mistake(self.nodes, self.order) if self.order else None
         if fault:
             mistake, explanation = fault
@@ -260,7 +260,7 @@ class _Candidates:
                 yield self._propose_mistake(mistake, rules, explanation)
 
     def _propose_rule_mistakes(self) -> Iterator[_Candidate]:
-        """Yield candidates with one or two wrong rules in all operations."""
+        """Yield candidate mistakes with one or two wrong rules that affect all operations."""
         for order in self._correct_orders:
             rules: ReverseRules = OmitUpstream(order=self.tape.visit(order))
             yield self._propose_mistake("upstream gradient left out", rules)
@@ -282,7 +282,7 @@ class _Candidates:
             )
 
     def _propose_operation_mistakes(self) -> Iterator[_Candidate]:
-        """Yield candidates with one wrong rule in a single kind of operation."""
+        """Yield candidate mistakes with one wrong rule that affects a single kind of operation."""
         for place, nodes in _group_by_operation(self.nodes).items():
             heads = frozenset(self.tape.indices[node] for node in nodes)
             for mistake, rule in (
@@ -295,12 +295,12 @@ class _Candidates:
 
 
 def _remove_repetitions(orders: Iterable[list[Edge]]) -> list[list[Edge]]:
-    """Return the distinct orders of edges."""
+    """Remove duplicates from a sequence of edge orders."""
     return list({tuple(order): order for order in orders}.values())
 
 
 def _group_by_operation(nodes: Sequence[Node]) -> dict[str, frozenset[int]]:
-    """Group nodes by operation, with one more group for all operations on one operand."""
+    """Group nodes by operation, and add a group of all nodes that have a single operand."""
     groups: dict[str, set[int]] = {}
     for k, node in enumerate(nodes):
         if node["parents"]:

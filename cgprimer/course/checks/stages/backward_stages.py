@@ -50,7 +50,7 @@ _CHAIN_RULE = (_TREE, Case("y = 1/(exp(-z) + 1)", {"z": 1.5}))
 
 
 def _judge_single_operations(answers: Sequence[Any]) -> Finding:
-    """Judge the derivatives of single operations.
+    """Judge a student's derivatives of single operations.
 
     A mistake of the whole pass that explains every wrong answer is preferred to wrong derivatives
     of several operations.
@@ -95,7 +95,7 @@ def _name_operation(case: Case) -> str:
 
 
 def _is_composed(answer: Any) -> bool:
-    """Return whether a student computes an operation by several, such as a - b as a + (-b)."""
+    """Return whether a student composes an operation from others, such as a - b = a + (-b)."""
     return sum(bool(node["parents"]) for node in answer["nodes"]) > 1
 
 
@@ -164,7 +164,7 @@ def _build_gradient_task(
     further_cases = [case for case in further_cases if case not in cases]
 
     def judge(answers: Sequence[Any]) -> Finding:
-        """Judge the gradients, and name a mistake that explains them all if there is one."""
+        """Judge the gradients, and name a mistake that explains all wrong ones if possible."""
         pairs = list(zip((*cases, *further_cases), answers, strict=True))
         incorrect = [
             (case, answer)
@@ -253,7 +253,7 @@ ACCUMULATION = Stage(5, "accumulation", ("Value",), (
 
 
 def _judge_zeroed(case: Case, answer: Any) -> Part:
-    """Judge the gradients and data of leaves after zeroing."""
+    """Judge whether zeroing sets the gradients of leaves to 0 and keeps their data."""
     zeroed = answer["zeroed"]
     if any(isinstance(value, str) for value in zeroed):
         return reject("gradient is not a number", "grad must be 0.0 after zeroing")

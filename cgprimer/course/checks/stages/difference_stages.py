@@ -67,11 +67,11 @@ def _report_kind(kind: str) -> Part:
 
 
 def _judge_quotients(answers: Sequence[Any]) -> Part:
-    """Judge a student's difference quotients with given steps."""
+    """Judge a student's difference quotients of functions of one input."""
     values = [answer["value"] for answer in answers]
 
     def match_kinds(rounding: float, step: float = 0.0) -> list[str]:
-        """Return the kinds of quotient that match all values, with the given step or with h."""
+        """Return the kinds of quotient that match all values for ``step``, or for h if it is 0."""
         steps = [step or h for _, h in _ONE_INPUT]
         quotients = [
             _compute_quotients([_evaluate_case(case, (by,)) for by in (-h, 0.0, h)], h)
@@ -99,7 +99,7 @@ def _judge_numerical_gradient(case: Case, answer: Any) -> Part:
     accumulated = [tuple(_H * (j < k) for j in range(3)) for k in range(4)]  # not put back
 
     def match_kinds(*shifts: Sequence[Shift]) -> list[str]:
-        """Return the kinds of quotient that match, for low, middle and high shifts per input."""
+        """Return the kinds of quotient that match the gradient for three shifts per input."""
         rows = [
             _compute_quotients([_evaluate_case(case, shift) for shift in three], _H)
             for three in shifts
@@ -152,7 +152,7 @@ _NO_GRAPH = "the gradient is a plain number without a graph; compute it with val
 
 
 def _judge_derivatives(case: Case, answer: Any) -> Part:
-    """Judge a student's derivatives, first and higher, of a function of one input."""
+    """Judge a student's first and higher derivatives of a function of one input."""
     second = float(hessian(case.graph, dict(case.at), wrt="x")["x"]["x"])
     expected = [*case.gradient, second, *_HIGHER_DERIVATIVES.get(case.text, [])]
     numbers = answer["value"]
@@ -209,7 +209,7 @@ def _judge_hessian(case: Case, answer: Any) -> Part:
 def _explain_unzeroed_hessian(
     case: Case, matrix: Sequence[Sequence[float]], expected: Sequence[Sequence[float]]
 ) -> str:
-    """Return an explanation if gradients were not zeroed between the rows; else an empty string."""
+    """Return an explanation if gradients were not zeroed between rows, else an empty string."""
 
     def add_gradient(rows: Sequence[Sequence[float]]) -> list[list[float]]:
         """Add the gradient to each row of a Hessian."""

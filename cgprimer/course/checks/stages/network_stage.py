@@ -21,7 +21,7 @@ from cgprimer.expressions import parse
 
 
 class _Network(NamedTuple):
-    """A network of sigmoid neurons and its samples.
+    """A network of sigmoid neurons, with the inputs of its samples.
 
     Attributes:
         weights: for each layer the weights of each neuron.
@@ -108,7 +108,7 @@ def write_network(weights: Sequence[Any], function: str = "sigmoid", last: str =
 
 
 def _name_values(network: _Network, inputs: Sequence[float]) -> dict[str, float]:
-    """Return the values of inputs, weights and biases, keyed by name in :func:`write_network`."""
+    """Return the inputs, weights and biases, keyed by their names in :func:`write_network`."""
     values = {f"x0_{k}": value for k, value in enumerate(inputs, 1)}
     for layer, (rows, offsets) in enumerate(zip(network.weights, network.biases, strict=True), 1):
         for unit, (row, offset) in enumerate(zip(rows, offsets, strict=True), 1):
@@ -149,7 +149,7 @@ _PARAMETERS = {value: name for name, value in _FIRST_OUTPUT.at.items() if not na
 
 
 def _compute_gradient(parameters: Sequence[float]) -> list[float] | None:
-    """Return the derivatives of the first output with respect to parameters, identified by value.
+    """Return the first output's derivatives for parameters that are identified by value.
 
     Returns None if the values are not those of all parameters.
     """
@@ -188,7 +188,7 @@ def _judge_training(answers: Sequence[Any]) -> Part:
     *trained, several, network = answers
 
     def matches(training: _WrongTraining) -> bool:
-        """Return whether a way of training predicts the outputs of the submission."""
+        """Return whether a given way of training predicts the submission's outputs."""
         for (w, b), answer in zip(_NEURONS, trained, strict=True):
             text = f"y = sigmoid(w*x + c); l = {training.loss}"
             case = Case(text, {"w": w, "c": b, "x": 1.0})

@@ -108,7 +108,7 @@ _WRONG_TRAININGS = {
 
 
 def judge_epochs(answer: Any) -> Part:
-    """Judge training on several samples: first the updates, then the losses that are returned."""
+    """Judge training on several samples: first the updates, then the returned losses."""
     weight, before, after = NeuronTraining().run()
     parameters, losses = answer["parameters"], answer["losses"]
 
@@ -137,14 +137,14 @@ def judge_epochs(answer: Any) -> Part:
 
 
 def _is_proportional(numbers: Sequence[float], expected: Sequence[float]) -> bool:
-    """Return whether numbers are the expected values times one positive factor."""
+    """Return whether numbers are a positive multiple of the expected values."""
     factor = numbers[0] / expected[0]
     scaled = [factor * value for value in expected]
     return factor > 0 and is_close(list(numbers), scaled, _TOLERANCE)
 
 
 def _explain_losses(losses: Sequence[float], before: Losses, after: Losses) -> tuple[str, str]:
-    """Return the mistake in the losses of the epochs, and its explanation."""
+    """Return the name of the mistake in the loss per epoch, and its explanation."""
     rule = "the loss of an epoch is the sum of the losses of all samples"
     for mistake, part in (
         ("loss of the last sample", slice(-1, None)),

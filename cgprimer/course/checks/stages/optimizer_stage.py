@@ -87,7 +87,7 @@ def descend(
 def _simulate_updates(
     case: Case, gradients: Sequence[Sequence[float]], rule: str, fixed: str = ""
 ) -> list[list[float]]:
-    """Apply an update rule to the gradients of a submission; return all updated parameters.
+    """Apply an update rule to a submission's gradients; return the parameters after each update.
 
     Earlier stages judge whether these gradients are correct.
     """

@@ -63,7 +63,7 @@ class Task:
     further_calls: tuple[DriverCall, ...] = ()
 
     def assess(self, answers: Sequence[Any]) -> Finding:
-        """Grade the answers to the driver's calls; return a part with the task's name and points.
+        """Grade the answers to the driver calls; return a finding with the task's name and points.
 
         The submission determines the answers: an answer with an unexpected form is wrong, not an
         error.
@@ -131,7 +131,7 @@ class Stage:
         return findings
 
     def judge(self, answers: Sequence[Any]) -> list[Part]:
-        """Return the parts of this stage, judged independently of other stages."""
+        """Return the graded parts of this stage, judged independently of other stages."""
         return attribute_to_causes(self.assess(answers))
 
 
@@ -164,7 +164,7 @@ class Case:
 
     @property
     def program(self) -> dict[str, Any]:
-        """The operations in the form that the driver reads."""
+        """The expression as a program in the form that the driver reads."""
         leaves = [
             ["constant", leaf.value]
             if leaf.kind == "constant"
@@ -223,7 +223,7 @@ def build_task(
     """
 
     def judge_all(answers: Sequence[Any]) -> Verdict:
-        """Return the first verdict that is not right, or the first verdict."""
+        """Return the first verdict other than right; if all are right, return the first."""
         parts = list(map(judge, cases, answers))
         return next((part for part in parts if part.verdict != "right"), parts[0])
 

@@ -70,7 +70,7 @@ class _Cause:
 
 
 def create_finding(part: Part, causes: Mapping[str, str] | None = None) -> Finding:
-    """Create a finding from a verdict; the named mistake of the verdict is one of the causes."""
+    """Create a finding from a verdict; a mistake in the verdict becomes one of the causes."""
     mistake = {part.mistake: part.message} if part.mistake else {}
     return Finding(part, {**(causes or {}), **mistake})
 

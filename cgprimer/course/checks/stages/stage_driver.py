@@ -73,7 +73,7 @@ def _get_first_attribute(value: Any, names: tuple[str, ...]) -> Any:
 
 
 def _report_number(value: Any) -> Any:
-    """Convert a number to a float, and any other object to a description."""
+    """Convert a number to a float, and any other object to a short description."""
     value = value.item() if hasattr(value, "item") else value
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
@@ -168,21 +168,21 @@ def list_names(module: Any) -> list[str]:
 
 
 def compute_quotient(module: Any, program: dict[str, Any], h: float) -> dict[str, Any]:
-    """Report the student's difference quotient of a program with one input."""
+    """Report the student's difference quotient for a program with one input."""
     f = _convert_to_function(module, program)
     quotient = module.difference_quotient(lambda x: f([x]), *_list_inputs(program), h)
     return {"value": _report_number(quotient)}
 
 
 def compute_gradient(module: Any, program: dict[str, Any], h: float) -> dict[str, Any]:
-    """Report the student's numerical gradient of a program, and the list of inputs afterwards."""
+    """Report the student's numerical gradient of a program, and the inputs after the call."""
     point = _list_inputs(program)
     gradient = module.numerical_gradient(_convert_to_function(module, program), point, h)
     return {"value": [_report_number(value) for value in gradient], "point": point}
 
 
 def build_values(module: Any, program: dict[str, Any], action: str = "") -> dict[str, Any]:
-    """Run a program on the student's values, and report the graph.
+    """Run a program on the student's ``Value`` objects, and report the resulting graph.
 
     Args:
         module: the submission.
@@ -212,7 +212,7 @@ def build_values(module: Any, program: dict[str, Any], action: str = "") -> dict
 
 
 def run_chain(module: Any, length: int, action: str) -> dict[str, Any]:
-    """Report whether a long sum can be sorted (``order``) or differentiated (``backward``)."""
+    """Report whether the submission sorts or differentiates a long sum without a RecursionError."""
     x = module.Value(1.0)
     try:
         for _ in range(length):
@@ -227,7 +227,7 @@ def run_chain(module: Any, length: int, action: str) -> dict[str, Any]:
 
 
 def zero_gradients(module: Any, program: dict[str, Any]) -> dict[str, Any]:
-    """Report the gradients of leaves after backward passes with and without zeroing.
+    """Report the gradients of leaves after backward passes with and without ``zero_grad``.
 
     Returns:
         ``first``: the report on a first pass, on separate leaves; ``zeroed`` and ``data``: after
@@ -291,7 +291,7 @@ def record_tape(module: Any, program: dict[str, Any], with_adjoints: bool) -> di
 
 
 def sweep_long_tape(module: Any, length: int) -> dict[str, Any]:
-    """Report the student's first adjoint on a long tape, which adds one leaf repeatedly."""
+    """Report the first adjoint that the student computes on a long tape of additions."""
     tape: list[tuple[str, tuple[int, ...], float]] = [("input", (), 1.0)]
     tape += [("add", (k, 0), k + 2.0) for k in range(length)]
     try:
@@ -301,7 +301,7 @@ def sweep_long_tape(module: Any, length: int) -> dict[str, Any]:
 
 
 def compute_derivatives(module: Any, program: dict[str, Any], order: int) -> dict[str, Any]:
-    """Report the student's derivatives of a program with one input, from the first order on."""
+    """Report the student's derivatives of orders 1 to ``order`` of a program with one input."""
     f = _convert_to_function(module, program)
     derivatives = module.derivatives(lambda x: f([x]), *_list_inputs(program), order)
     return {"value": [_report_number(_get_data(value)) for value in derivatives]}

@@ -23,7 +23,7 @@ _SYNONYMS = {
 
 
 def parse_operation(text: str) -> tuple[str, float | None]:
-    """Parse a student's name of an operation: return the standard name and any exponent.
+    """Parse a student's name for an operation; return the standard name and any exponent.
 
     >>> parse_operation("+"), parse_operation("**2"), parse_operation("ReLU")
     (('add', None), ('pow', 2.0), ('relu', None))

@@ -118,7 +118,7 @@ CHAIN_LENGTH = 5_000
 
 
 def _judge_order(case: Case, answer: Any) -> Part:
-    """Judge the topological order of a graph."""
+    """Judge a student's topological order of a graph."""
     nodes, order = answer["nodes"], answer["order"]
     kinds = [kind for kind, _ in case.program["leaves"]]
     if any(at < 0 for at, kind in zip(answer["at"], kinds, strict=False) if kind == "input"):
