@@ -656,7 +656,7 @@ def test_the_folders_of_a_killed_grader_are_removed_by_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protection: str
 ) -> None:
     file, temporary = tmp_path / "ann.py", tmp_path / "temporary"
-    file.write_text("import os, time\nos.fork()\nos.mkdir('d')\ntime.sleep(60)\n")
+    file.write_text("import os, time\nif os.fork():\n    os.mkdir('d')\ntime.sleep(60)\n")
     temporary.mkdir()
     text = KILLED
     if protection == "python":
