@@ -127,7 +127,7 @@ class _Rules:
         return isinstance(node, Name) and node.name == self.wrt
 
     def is_function(self, node: Expression) -> bool:
-        """Return whether a node is a name that depends on the variable of differentiation."""
+        """Return whether a node is the name of a function of the variable of differentiation."""
         return isinstance(node, Name) and node.name.rstrip("'") in self.functions
 
     def mark_derivative(self, part: Expression, *, trivial: bool = True) -> Expression:
@@ -182,7 +182,7 @@ class _Rules:
         return _AppliedRule("constant multiple", _negate(self.mark_derivative(part.arguments[0])))
 
     def apply_product_rule(self, part: Apply) -> _AppliedRule:
-        """Move constant factors to the front, or apply the product rule to two factors."""
+        """Differentiate a product: move constant factors to the front, or use the product rule."""
         factors: list[Expression] = []
         first: Expression = part
         while isinstance(first, Apply) and first.primitive == "mul":
@@ -200,7 +200,7 @@ class _Rules:
         return _AppliedRule("product", _add(first, _multiply(left, self.mark_derivative(right))))
 
     def apply_quotient_rule(self, part: Apply) -> _AppliedRule:
-        """Differentiate a quotient; a constant numerator or denominator has a shorter rule."""
+        """Differentiate a quotient, by a shorter rule if one of its operands is constant."""
         numerator, denominator = part.arguments
         if denominator not in self.dependent:
             return _AppliedRule(
@@ -255,7 +255,7 @@ class _Rules:
 
 
 class _AppliedRule(NamedTuple):
-    """The result of applying one differentiation rule to a part of an expression.
+    """The result of applying one differentiation rule to one part of an expression.
 
     Attributes:
         rule: the name of the rule.
@@ -312,7 +312,7 @@ def _format_rule(row: Primitive, part: Apply, dependent: set[Expression]) -> str
 
 
 def _differentiate_power(base: Expression, exponent: Expression) -> Expression:
-    """Return ``n*x^(n - 1)``; if ``n`` is a number, the new exponent is evaluated."""
+    """Return the derivative ``n*x^(n - 1)`` of a power; a numeric ``n - 1`` is evaluated."""
     magnitude: Expression = exponent
     if isinstance(exponent, Apply) and exponent.primitive == "neg":
         magnitude = exponent.arguments[0]
@@ -344,5 +344,5 @@ def _multiply(left: Expression, right: Expression) -> Expression:
 
 
 def _multiply_all(factors: list[Expression]) -> Expression:
-    """Build the expression tree of the product of all factors."""
+    """Build the expression tree for the product of all factors."""
     return reduce(_multiply, factors)

@@ -133,13 +133,13 @@ class Comparison:
         return results[method]
 
     def to_table(self, style: str = "text") -> str:
-        """Format derivatives and costs as ``text``, ``markdown``, ``latex`` or ``csv``."""
+        """Format tables of derivatives and costs as text, Markdown, LaTeX or CSV."""
         if len(self.wrt) > _MAX_COLUMNS:
             return f"{self._format_derivatives(style)}\n\n{self._format_costs(style, ())}"
         return self._format_costs(style, self.wrt)
 
     def _format_derivatives(self, style: str) -> str:
-        """Format a table of the derivatives: a row for each name, a column for each method."""
+        """Format a table of the derivatives, with one row per name and one column per method."""
         results = [r for r in self.results if not r.refused]
         headings, show = self._list_headings(self.wrt, style), _choose_number_format(style)
         pairs = zip(headings, self.wrt, strict=True)
@@ -147,14 +147,14 @@ class Comparison:
         return table(["", *(r.name for r in results)], rows, style=style)
 
     def _list_headings(self, names: tuple[str, ...], style: str) -> list[str]:
-        """Return the headings of the derivatives, such as ``dxw/dab``."""
+        """Return the table headings for the derivatives, such as ``dxw/dab``."""
         if style == "latex":
             of = latex_name(self.of)
             return [rf"$\partial {of} / \partial {latex_name(n)}$" for n in names]
         return [f"d{self.of}/d{n}" for n in names]
 
     def _format_costs(self, style: str, names: tuple[str, ...]) -> str:
-        """Format a table with a row for each method: derivatives of the given names, and costs."""
+        """Format a table of derivatives with the given names, and costs: one row per method."""
         headings, show = self._list_headings(names, style), _choose_number_format(style)
         rows = [
             [r.name, *["refused"] * len(headings), *[""] * 5]
@@ -204,7 +204,7 @@ class Comparison:
         return data | {"wrt": names, "methods": methods}
 
     def _join_elements(self, values: Any) -> Any:
-        """Replace the elements of each array in a dictionary by one nested list per array."""
+        """Combine the elements of each array in a dictionary into one nested list per array."""
         if not isinstance(values, dict) or not values:
             return values
         arrays, scalars = {}, dict(values)
@@ -218,7 +218,7 @@ class Comparison:
 
 
 def _choose_number_format(style: str) -> Callable[..., str]:
-    """Return the function that formats a number for a table in the given style."""
+    """Return the function that formats numbers for a table in the given style."""
     if style != "latex":
         return format_number
     return lambda value, digits=DIGITS: f"${format_latex_number(value, digits)}$"
@@ -247,7 +247,7 @@ def compare(
     schemes: Names = (),
     engine: str = "auto",
 ) -> Comparison:
-    """Compare several differentiation methods: their derivatives, errors and costs.
+    """Compare the derivatives, errors and costs of several differentiation methods.
 
     The reference has fifty digits and is computed independently, see
     :mod:`cgprimer.analysis.reference`.
@@ -392,7 +392,7 @@ def _run_method(task: _ComparisonTask, method: str, scheme: str) -> MethodResult
 
 
 def _find_flat_functions(tape: Tape, results: tuple[MethodResult, ...]) -> tuple[str, ...]:
-    """List functions with flat regions, such as tanh, if an exact method lost digits to them."""
+    """List a tape's functions with flat regions, such as tanh, if an exact method lost digits."""
     errors = [result.worst_error or 0.0 for result in results if result.method in _EXACT]
     if not any(1e-12 < error < 1.0 for error in errors):
         return ()
@@ -410,7 +410,7 @@ def _list_methods(methods: Names, schemes: Names) -> list[tuple[str, str]]:
     names = normalize_names(methods or all_methods(), "methods")
     if requested and "finite-difference" not in names:
         hint = "omit the scheme, or compare finite-difference as well"
-        raise UsageError("schemes apply only to the method finite-difference", hint=hint)
+        raise UsageError("schemes apply only to the method 'finite-difference'", hint=hint)
     return [
         (name, scheme)
         for name in names
@@ -419,7 +419,7 @@ def _list_methods(methods: Names, schemes: Names) -> list[tuple[str, str]]:
 
 
 def _list_elements(name: str, shapes: Mapping[str, Shape]) -> list[str]:
-    """Return the names of all scalars in an array, in one of its rows or in one element."""
+    """Return the names of all scalar elements in the array, row or element with a given name."""
     array, indices = (name, ()) if name in shapes else parse_element(name)
     shape = shapes[array]
     start = tuple(index % size for index, size in zip(indices, shape, strict=False))

@@ -61,7 +61,7 @@ class Step:
 
 
 class Line(NamedTuple):
-    """One line of a derivation, as a string.
+    """One line of a derivation, with the rule that produced it.
 
     Attributes:
         text: the formula.
@@ -103,7 +103,7 @@ class Section:
             yield Line(text.replace(_MARK, ""), (first, first + length), label)
 
     def _iterate_formulas(self) -> Iterator[tuple[Expression, str, Step | None]]:
-        """Yield each formula, the label of the rule that produced it, and the next step or None."""
+        """Yield each formula, the label of the rule that produced it, and the next step, if any."""
         replacements: dict[Expression, Expression] = {}
         label = ""
         for step in self.steps:
@@ -140,7 +140,7 @@ class Section:
         return "\n".join(f"{text.ljust(width)}{label}" if label else text for text, label in rows)
 
     def latex_rows(self) -> Iterator[str]:
-        """Yield the rows of an ``align*`` environment, each with the label of its rule."""
+        """Yield the rows of a LaTeX ``align*`` environment, each labelled with the applied rule."""
         lead = latex_name(self.name + "'") + " = " if self.name else ""
         if not self.is_short:
             for step in self.steps:
@@ -178,7 +178,7 @@ class Derivation:
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """The steps of all sections, in order."""
+        """The steps of all sections, from the first section to the last."""
         return tuple(step for section in self.sections for step in section.steps)
 
     @property
@@ -208,7 +208,7 @@ class Derivation:
         )
 
     def latex(self) -> str:
-        r"""Return an ``align*`` environment that underlines the part that each step rewrites.
+        r"""Return the derivation as a LaTeX ``align*`` environment that underlines rewritten parts.
 
         >>> import cgprimer
         >>> print(cgprimer.rules("x^3").latex())
@@ -224,11 +224,11 @@ class Derivation:
         return f"\\begin{{align*}}\n{body}\n\\end{{align*}}"
 
     def _repr_latex_(self) -> str:
-        """Return the LaTeX that notebooks display."""
+        """Return the LaTeX code that notebooks display."""
         return self.latex()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the derivation as a dictionary for JSON; lines are included if they are short."""
+        """Return the derivation as a dictionary for JSON, with lines only if all are short."""
         return {
             "wrt": self.wrt,
             "functions": list(self.functions),

@@ -58,7 +58,7 @@ def expand_elements(graph: ExpressionGraph) -> ExpressionGraph:
 
 
 def _build_expanded_graph(graph: ExpressionGraph) -> ExpressionGraph:
-    """Build the graph of the scalar elements of a graph with arrays."""
+    """Build a graph whose vertices are the scalar elements of another graph's arrays."""
     flat = build_element_tape(tape(graph))
     return build_element_graph(graph, flat, build_expression_trees(flat, inline=True))
 
@@ -87,7 +87,7 @@ def build_element_graph(
     trees: Mapping[int, Expression],
     without: Container[str] = (),
 ) -> ExpressionGraph:
-    """Build the graph of a scalar tape, with the declared values of the original graph.
+    """Build a graph from a scalar tape, with the declared values of the original graph.
 
     Args:
         graph: the original graph.
@@ -124,7 +124,7 @@ def _find_element_domain(graph: ExpressionGraph, element: str) -> Domain | None:
 def expand_with_point(
     graph: ExpressionGraph, at: Mapping[str, Value] | None, names: Iterable[str | None] = ()
 ) -> tuple[ExpressionGraph, dict[str, Value] | None]:
-    """Return the graph of the scalar elements, and the given point split into elements.
+    """Expand the arrays of a graph and of a point into scalar elements, and return both.
 
     Args:
         graph: the graph.
@@ -165,7 +165,7 @@ def list_element_names(graph: ExpressionGraph, name: str) -> tuple[str, ...]:
 
 
 def split_point(graph: ExpressionGraph, at: Mapping[str, Value] | None) -> dict[str, Value] | None:
-    """Split the arrays of a point into elements, for the graph of the elements."""
+    """Split the arrays in a point into elements, to evaluate the expanded graph."""
     if at is None or not isinstance(at, Mapping):
         return at
     running = {n: value for n, value in at.items() if n not in (*graph.inputs, *graph.parameters)}
@@ -178,7 +178,7 @@ def split_point(graph: ExpressionGraph, at: Mapping[str, Value] | None) -> dict[
 
 
 def expand_array_names(graph: ExpressionGraph, names: Names | None) -> Names | None:
-    """Replace each array name by the names of its elements.
+    """Replace each array name by the names of the array's elements.
 
     >>> from cgprimer.core.graph import parse
     >>> expand_array_names(parse("input x[2]; xw = k*sum(x)"), ["x", "k"])

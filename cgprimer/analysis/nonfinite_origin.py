@@ -124,7 +124,7 @@ def _format_value(value: Any) -> str:
 
 
 def _format_nonfinite(value: Any) -> str:
-    """Format a value that is not finite; for an array, its first such element and index."""
+    """Format a non-finite value; for an array, its first non-finite element with the index."""
     element = find_nonfinite(value, count_axes(value))
     return f"{element[0]} at {element[2]}" if element and element[2] else _format_value(value)
 
@@ -321,7 +321,7 @@ def _create_result(
     index: int,
     remedy: str,
 ) -> Why:
-    """Create the result for an operation, with its vertex and its position in the source."""
+    """Create the explanation for an operation, with its vertex and its position in the source."""
     instruction = tape.instruction(index)
     assert instruction is not None
     owners = (k for k in sorted(tape.labels) if k >= index and tape.labels[k] in graph.definitions)
@@ -341,7 +341,7 @@ def _create_result(
 def _suggest_for_branch(
     tape: Tape, trees: Mapping[int, Expression], values: list[Any], index: int, operation: Operation
 ) -> str:
-    """Suggest a remedy if ``where`` does not select the operation's branch; else empty."""
+    """Suggest a remedy if ``where`` does not select the operation's branch; otherwise return ''."""
     for user, (row, operands) in enumerate(tape.instructions, len(tape.leaves)):
         if row != "where" or user <= index:
             continue

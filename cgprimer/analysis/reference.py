@@ -34,7 +34,7 @@ _MIN_DIGITS, _MAX_DIGITS = 120, 6_000  # of the computation
 
 @dataclass(frozen=True)
 class _RelativeStep(StepRule):
-    """A finite-difference step in proportion to the variable, which never changes its sign."""
+    """A finite-difference step proportional to the variable, whose sign it never changes."""
 
     fraction: Any = 0.0
 
@@ -206,7 +206,7 @@ def _choose_initial_digits(tape: Tape, root: int, at: Mapping[str, float]) -> in
 
 
 def is_defined(reference: Any) -> bool:
-    """Return whether the derivative exists: its reference value is finite."""
+    """Return whether a derivative exists, that is, whether its reference value is finite."""
     return bool(mpmath.isfinite(reference))
 
 

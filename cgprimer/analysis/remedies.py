@@ -72,7 +72,7 @@ def suggest_for_value(op: Operation, value: float) -> str:
 
 
 def suggest_for_partial(op: Operation, partial: float) -> str:
-    """Suggest a remedy for an operation whose value is finite, but not a partial derivative."""
+    """Suggest a remedy for an operation with a finite value but a non-finite partial derivative."""
     a = op.operands[0]
     if op.row == "sqrt" or (op.row == "pow" and op.values[:1] == (0.0,)):
         return (
@@ -123,7 +123,7 @@ SUM = "contributions of both signs are infinite, or their sum exceeds 1.8e308"
 
 
 def _find_primitive_row(op: Operation) -> Primitive | None:
-    """Return the row of the primitive table for an operation; None for array operations."""
+    """Return an operation's row in the primitive table; None for array operations."""
     return find_primitive(op.row) if op.values else None
 
 

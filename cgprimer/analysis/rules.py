@@ -148,7 +148,7 @@ def _parse_formula(
         table = add_function_names((*ABSTRACT, *functions))
         if "=" not in formula:
             if of is not None:
-                raise UsageError("`of` requires several expressions, got a single formula")
+                raise UsageError("`of` requires multiple expressions, got a single formula")
             tree = parser.parse_expression(formula, table, "<formula>")
             _check_operations([tree])
             return {"": tree}, {*names_in(tree)}, ""
@@ -202,7 +202,7 @@ def _check_operations(trees: Iterable[Expression]) -> None:
 def _choose_variable(
     wrt: str | None, free: set[str], definitions: dict[str, Expression], functions: set[str]
 ) -> str:
-    """Choose the variable with respect to which a formula is differentiated.
+    """Choose the variable with respect to which to differentiate a formula.
 
     Args:
         wrt: the requested name, if any.
@@ -263,7 +263,7 @@ def substitute_all(tree: Expression, definitions: Mapping[str, Expression]) -> E
 
 
 def _combine_derivatives(sections: list[Section]) -> Expression:
-    """Substitute the inner derivatives, unless they are long, into the outermost one."""
+    """Substitute the inner derivatives, unless they are long, into the outermost derivative."""
     derivatives: dict[str, Expression] = {}
     for section in reversed(sections):
         tree = substitute(section.derivative, derivatives)

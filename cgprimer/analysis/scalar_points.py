@@ -14,7 +14,7 @@ from cgprimer.tapes import reachable, tape
 def complete_point(
     graph: ExpressionGraph, at: Mapping[str, Value] | None = None, *, of: str | None = None
 ) -> dict[str, Value]:
-    """Return a value for every input and parameter; unneeded ones default to zero.
+    """Return a point with values for all inputs and parameters; unused values default to zero.
 
     Args:
         graph: the graph.

@@ -215,7 +215,7 @@ def _is_call(factor: tuple[Expression, int]) -> bool:
 
 
 def _build_term_key(term: _Product) -> Any:
-    """Return a hashable key of a term's powers, which equal terms share."""
+    """Return a hashable key for the powers in a term; like terms have equal keys."""
     return frozenset(term.above.items()), frozenset(term.below.items())
 
 

@@ -91,14 +91,14 @@ class Trace:
     steps: MethodSteps | None = None
 
     def row(self, name: str) -> TraceRow:
-        """Return the row of the value with the given name.
+        """Return the row for the value with the given name.
 
         Raises:
             UsageError: the trace has no such row.
         """
         rows = {row.name: row for row in self.rows}
         if str(name) not in rows:
-            raise UsageError(f"unknown row {name!r} of the trace", hint=element_hint(name, rows))
+            raise UsageError(f"unknown row {name!r} in the trace", hint=element_hint(name, rows))
         return rows[name]
 
     def __repr__(self) -> str:
@@ -290,14 +290,15 @@ def _describe_leaf(graph: ExpressionGraph, primal: Tape, index: int, name: str) 
 def _create_point(
     graph: ExpressionGraph, primal: Tape, at: Point, target: str, seed: str, method: str
 ) -> tuple[dict[str, Value], int]:
-    """Return the values of the leaves, and the number of samples; 0 for a single point."""
+    """Return the values of all leaves, and the number of samples (0 for a single point)."""
     partial_point = graph.point(at, needed=())
     shape = graph.samples(partial_point)
     if not shape or not primal.combines_samples:
         return complete_point(graph, at, of=target), 0
     if method not in ("forward", "reverse") or seed in graph.inputs:
         raise UsageError(
-            "a batch can be traced in reverse mode, or in forward mode with respect to a parameter",
+            "a batch can be traced only in reverse mode, or in forward mode with respect to a"
+            " parameter",
             hint="use method='reverse' (--method reverse)",
         )
     import numpy as np
@@ -341,7 +342,7 @@ def _compute_derivatives(
     method: str,
     options: Mapping[str, Any],
 ) -> dict[int, Value]:
-    """Compute the derivative of each row: a tangent, or an adjoint without a seed.
+    """Compute the derivative for each row: a tangent if there is a seed, otherwise an adjoint.
 
     Forward and reverse mode run once, and the totals of their contributions are the derivatives.
     Other methods differentiate each row.
@@ -378,7 +379,7 @@ def _compute_derivatives(
 def _list_backward_rows(
     primal: Tape, target: str, rows: list[TraceRow], point: Mapping[str, Value], samples: int
 ) -> tuple[TraceRow, ...]:
-    """Return the rows of the backward sweep: each instruction with its value."""
+    """Return one row for each instruction in the backward sweep, with its value."""
     leaves = [row.name for row in rows if row.expression in ("input", "parameter")]
     tape = differentiate(primal, target, leaves).executed
     names, values = labels(tape), values_of(tape, point)
@@ -386,7 +387,7 @@ def _list_backward_rows(
     forward_values, last = {row.name: row.value for row in rows}, tape.outputs[target]
 
     def create_row(name: str, index: int, tree: Expression) -> TraceRow:
-        """Create the row that shows a value of the tape."""
+        """Create the row that shows one tape value."""
         shape = tape.shapes[index]
         value = _broadcast_value(values[index], (samples, *shape) if samples else shape)
         return TraceRow(format_name(name), unparse(tree), value, None, tree)

@@ -51,7 +51,7 @@ def load_run(path: str | Path, graph: ExpressionGraph | None = None) -> Training
         hint = "save a run with train --save"
         if '"format": "cgprimer-fit"' in text:
             hint = f"the file contains a fit; use its parameters as a point: --at {path}"
-        raise DataError(f"{path} does not contain a run of cgprimer", hint=hint) from None
+        raise DataError(f"{path} does not contain a run saved by cgprimer", hint=hint) from None
     graph = graph or run.graph
     _check_graph(run, graph, path)
     _reorder_parameters(run, graph)
@@ -66,7 +66,7 @@ def _check_graph(run: TrainingRun, graph: ExpressionGraph, path: Path) -> None:
     for statistics in (run.statistics, run.last_statistics):
         try:
             if statistics.keys() != running_statistics(graph, statistics).keys() and statistics:
-                raise UsageError(f"it has batchnorm statistics of {join_names(statistics)}")
+                raise UsageError(f"it has batchnorm statistics for {join_names(statistics)}")
         except UsageError as error:
             raise DataError(f"{path} is a run of another graph: {error.message}") from None
 

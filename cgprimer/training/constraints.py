@@ -150,7 +150,7 @@ class Constraints:
         return values
 
     def constrain_rule(self, rule: Optimizer) -> Optimizer:
-        """Return the optimizer extended by the constraints, which it keeps in its state."""
+        """Return the optimizer, extended so that each update applies the constraints."""
         if not (self.columns or self.norms):
             return rule
         names, norms, p = tuple(self.columns), self.norms, self.p
@@ -265,7 +265,7 @@ def constraints(
 
 
 def _list_named_values(values: Any, vectors: ParameterVectors) -> list[tuple[str, Any]]:
-    """Return (name, value) pairs from a mapping, or from one value for all parameters."""
+    """Return (name, value) pairs from a mapping, or from a single value for all parameters."""
     if isinstance(values, Mapping):
         return list(values.items())
     return [(name, values) for name in vectors.shapes]
@@ -313,7 +313,7 @@ def _read_bounds(name: str, value: Any) -> tuple[float, float]:
 
 
 def _list_norm_groups(vectors: ParameterVectors, max_norm: Any) -> list[tuple[Array, float]]:
-    """Return the element indices and the maximum norm of each group that ``max_norm`` limits."""
+    """Return the element indices and the maximum norm of each group limited by ``max_norm``."""
     if isinstance(max_norm, Mapping):
         wanted = dict(max_norm)
     else:

@@ -45,14 +45,14 @@ class CoordinateChoice:
         if self.count != len(free):
             raise UsageError(
                 "the optimizer 'coordinates' requires one pass per parameter"
-                " and cannot be used with carry"
+                " and cannot be used with `carry`"
             )
         self.block, self.seed = min(block, self.count), seed
         self.places = np.asarray(free)
         self._orders: dict[int, Any] = {}
 
     def choose_parameters(self, step: int) -> Array:
-        """Return the indices of the elements to update, counted among the free elements."""
+        """Return the positions, among the free elements, of the elements to update."""
         first = step * self.block
         indices: dict[int, None] = {}
         position = first

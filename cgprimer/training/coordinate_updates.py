@@ -33,7 +33,7 @@ class CoordinateUpdates(ArrayUpdates):
     def _update_values(
         self, values: Array, gradient: Array, state: Any, rate: float, update: int
     ) -> tuple[Array, Any]:
-        """Return the parameter vector, of which only the chosen elements changed, and the state."""
+        """Return the parameter vector with only the chosen elements updated, and the new state."""
         moved, state = super()._update_values(values, gradient, state, rate, update)
         return self._choice.apply_update(
             values, moved, self._choice.choose_parameters(update)

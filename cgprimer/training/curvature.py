@@ -39,7 +39,7 @@ def stable_learning_rate(
     *,
     loss: str = "squared-error",
 ) -> float:
-    """Return the maximum learning rate at which gradient descent on the mean loss is stable.
+    """Return the maximum learning rate for which gradient descent on the mean loss is stable.
 
     The rate is 2 over the maximum eigenvalue of the Hessian, or infinite if no eigenvalue is
     positive. The eigenvalue is computed by power iteration with Hessian-vector products, over at
@@ -110,7 +110,7 @@ def find_maximum_eigenvalue(
     constraints: Constraints = Constraints(),  # noqa: B008, it is frozen
     factor: float = 1.0,
 ) -> float:
-    """Compute the maximum eigenvalue of the Hessian of ``factor`` times the mean loss plus l2.
+    """Compute the maximum eigenvalue of the loss Hessian, including ``factor`` and l2.
 
     Scales of the learning rate multiply the rows of the Hessian, and frozen parameters have scale
     0. Multiplying both sides by the square roots of the scales gives a symmetric matrix with equal

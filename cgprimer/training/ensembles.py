@@ -58,7 +58,7 @@ class Spread:
 
     @property
     def expected(self) -> float:
-        """The mean squared error of the average, ``v/K + c(K-1)/K``; v/K for uncorrelated errors.
+        """The expected mean squared error of the average, ``v/K + c(K-1)/K``.
 
         Source: Goodfellow, Bengio, Courville 2016, "Deep learning", section 7.11.
 
@@ -340,7 +340,7 @@ def _check_outputs(graph: ExpressionGraph, other: ExpressionGraph) -> None:
         first = f"{graph.source.name} has {pluralize(sizes[0], 'output value')} per sample"
         raise UsageError(
             f"cannot average outputs of different sizes: {first},"
-            f" {other.source.name} has {sizes[1]}"
+            f" but {other.source.name} has {sizes[1]}"
         )
 
 

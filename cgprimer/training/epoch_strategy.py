@@ -46,7 +46,7 @@ class Progress(NamedTuple):
 
 
 class EpochStrategy(ABC):
-    """Base class of strategies that train an epoch, such as compiled or distributed updates.
+    """Base class for strategies that train an epoch, such as compiled or distributed updates.
 
     Args:
         objective: the loss and its gradient.
@@ -96,7 +96,7 @@ class EpochStrategy(ABC):
         return False
 
     def restore(self, run: TrainingRun) -> None:  # noqa: B027, optional
-        """Load records of a resumed run that the strategy continues, such as those of workers."""
+        """Load records that the strategy continues from a resumed run, such as worker records."""
 
     def open(self) -> None:  # noqa: B027, optional
         """Acquire resources, such as a cluster, before the first update."""
@@ -105,7 +105,7 @@ class EpochStrategy(ABC):
         """Release the resources that :meth:`open` acquired."""
 
     def worker_record(self, updates: int) -> dict[str, Any]:
-        """Return the record of the workers up to an update; empty without workers."""
+        """Return the record of the workers up to an update; empty for a run without workers."""
         return {}
 
     @cached_property

@@ -232,7 +232,7 @@ class EpochLoop:
 
 
 def thin_records(run: TrainingRun, schedule: RecordingSchedule, steps: int) -> None:
-    """Remove records of a resumed run that an uninterrupted run of equal length would not have."""
+    """Remove records of a resumed run that an uninterrupted run of equal length would lack."""
     remaining = [k for k, step in enumerate(run.recorded_steps) if step in schedule]
     run.recorded_steps = [run.recorded_steps[k] for k in remaining]
     for name, values in run.recorded_parameters.items():

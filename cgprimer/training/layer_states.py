@@ -155,7 +155,7 @@ class Layers:
         scalars: Mapping[str, Any],
         samples: int,
     ) -> dict[str, Array]:
-        """Return the running statistics updated with a batch, whose variance is unbiased.
+        """Return the running statistics updated with the mean and unbiased variance of a batch.
 
         Source: PyTorch, ``torch.nn.BatchNorm1d``.
         """

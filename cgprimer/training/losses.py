@@ -212,7 +212,7 @@ def load_samples(
     loss: str | Sequence[str],
     columns: Mapping[str, str] | None = None,
 ) -> Dataset | Blocks:
-    """Load a dataset with the columns that one or several losses need.
+    """Load a dataset with the columns that one or more losses need.
 
     For arguments and errors, see :func:`cgprimer.training.data.resolve_dataset`.
     """
@@ -223,7 +223,7 @@ def load_samples(
 
 
 def find_column_shapes(data: Dataset | Blocks) -> dict[str, Shape]:
-    """Return the shape per sample of each column of a dataset."""
+    """Return the shape of each dataset column for one sample."""
     return {name: column.shape[1:] for name, column in data.block(0).columns.items()}
 
 
@@ -233,7 +233,7 @@ def find_target_columns(
     loss: str | Sequence[str],
     columns: Mapping[str, str] | None = None,
 ) -> tuple[str, ...]:
-    """Return the names of the columns that one or several losses need besides the inputs.
+    """Return the names of the columns that one or more losses need in addition to the inputs.
 
     The result is empty for the default loss if the data have only inputs.
 
@@ -371,8 +371,8 @@ def check_column_shape(role: str, name: str, shape: Shape, expected: Shape) -> N
     )
     if math.prod(shape) == math.prod(expected):  # as (samples, 1) for a scalar
         hint = f"change the shape with .reshape({', '.join(map(str, (-1, *expected)))})"
+    rule = f"have shape {format_shape(expected)}" if expected else "be a scalar"
     raise DataError(
-        f"the {role} {name!r} must be {format_shape(expected)}, as in the graph,"
-        f" got {format_shape(shape)}",
+        f"the {role} {name!r} must {rule}, as in the graph, got {format_shape(shape)}",
         hint=hint,
     )

@@ -28,7 +28,7 @@ _STREAM = 1_000_033  # a stream of the seed that neither epochs nor validation u
 def iterate_combinations(
     vary: Mapping[str, Any], allowed: Sequence[str] = (*SETTING_NAMES, GRAPH, SAMPLES)
 ) -> Iterator[dict[str, Any]]:
-    """Iterate over all combinations of the varied values; the last name varies fastest.
+    """Iterate over all combinations of the varied values; the last setting varies fastest.
 
     Graphs are given as a mapping of names to graphs, and a combination has the name of one.
 
@@ -41,13 +41,13 @@ def iterate_combinations(
     check_type("vary", vary, Mapping, "a mapping of settings to lists of values")
     if not vary:
         hint = 'pass vary={"learning_rate": [0.1, 0.01]} (--learning-rate 0.1,0.01)'
-        raise UsageError("vary must not be empty", hint=hint)
+        raise UsageError("`vary` must not be empty", hint=hint)
     lists: dict[str, list[Any]] = {}
     for name, choices in vary.items():
         check_choice("setting", name, allowed)
         values = _list_graph_names(choices) if name == GRAPH else choices
         if isinstance(values, str) or not isinstance(values, Sequence) or not values:
-            raise UsageError(f"values of {name} must be a list, got {values!r}")
+            raise UsageError(f"values of `{name}` must be a list, got {values!r}")
         if name == SAMPLES:
             for one in values:
                 check_integer("a number of samples", one, minimum=1)
@@ -64,7 +64,7 @@ def _list_graph_names(graphs: Any) -> list[str]:
     if wrong is not None or not isinstance(graphs, Mapping):
         hint = 'pass vary={"graph": {"small": graph, "large": another}}'
         raise UsageError(
-            f"`graph` in vary must be a dict from names to graphs, got {graphs!r:.80}", hint=hint
+            f"`graph` in `vary` must be a dict from names to graphs, got {graphs!r:.80}", hint=hint
         )
     return list(map(str, graphs))
 
@@ -110,7 +110,8 @@ def match_columns_to_graph(graph: ExpressionGraph, data: Dataset) -> Dataset:
         sizes = [sum(math.prod(c.shape[1:]) for c in data.inputs.values())]
         sizes.append(sum(math.prod(graph.shapes.get(name, ())) for name in graph.inputs))
         raise DataError(
-            f"{graph.source.name} has {sizes[1]} input values per sample, the data have {sizes[0]}",
+            f"{graph.source.name} has {sizes[1]} input values per sample,"
+            f" but the data have {sizes[0]}",
             hint=f"choose a graph whose inputs match those of the data: {', '.join(data.inputs)}",
         )
     return replace(data, inputs=inputs, targets=data.targets if targets is None else targets)

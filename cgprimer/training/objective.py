@@ -175,7 +175,7 @@ class Objective:
     def _choose_representation(
         self, method: str, options: Mapping[str, Any], engine: str, samples: int | None
     ) -> str:
-        """Choose between arrays and scalars, and return the name of an engine for the choice."""
+        """Choose between arrays and scalars, and return the name of a suitable engine."""
         has_arrays = self.whole.has_arrays
         if self.function and has_arrays:
             engine = "plain"
@@ -361,7 +361,7 @@ class Objective:
     def mean_loss(
         self, columns: Mapping[str, Array], samples: int, values: Array, running: Mapping[str, Any]
     ) -> float:
-        """Compute the mean loss over samples, for which layers use the running statistics.
+        """Compute the mean loss over samples in inference mode, with given running statistics.
 
         Without layers, the compiled program of training is used.
         """
@@ -384,7 +384,7 @@ class ResidentData:
         self.block(0)  # report errors in the data before training
 
     def block(self, number: int) -> tuple[Mapping[str, Array], Mapping[str, Array]]:
-        """Return the columns of a block in the memory of Python, and in that of the engine."""
+        """Return a block's columns twice: in Python's memory and in the engine's memory."""
         if self._loaded[0] != number:
             self._loaded = -1, {}, {}  # free the memory before allocating more
             columns = self.objective.columns(self.dataset.block(number))
@@ -400,7 +400,7 @@ class ResidentData:
         return total[0], total[1]
 
     def mean_loss(self, values: Array, running: Mapping[str, Any]) -> float:
-        """Compute the mean loss over all samples, for which layers use the running statistics."""
+        """Compute the mean loss over samples in inference mode, with given running statistics."""
         lengths, mean = self.dataset.lengths, self.objective.mean_loss
         total_samples = sum(lengths)
         return sum(

@@ -160,7 +160,7 @@ OPTIMIZERS: Registry[Optimizer] = Registry(
 
 
 def optimizer(name: str, hyper: Mapping[str, Any] = MappingProxyType({})) -> Optimizer:
-    """Return the optimizer with the given name, or the optimizer of an update rule.
+    """Return the optimizer with the given name, or create one from a written update rule.
 
     Args:
         name: a name in ``OPTIMIZERS``, or statements such as ``v = mu*v + g; p = p - rate*v``.
@@ -175,7 +175,7 @@ def optimizer(name: str, hyper: Mapping[str, Any] = MappingProxyType({})) -> Opt
     (0.05, {'beta': 0.8})
     """
     if not isinstance(name, str):
-        raise UsageError(f"optimizer must be a string, got {type(name).__name__}")
+        raise UsageError(f"`optimizer` must be a string, got {type(name).__name__}")
     if "=" in name:
         rule = parse_rule(name, hyper)
         return Optimizer(name, rule, rule.start, formula=name)

@@ -32,7 +32,7 @@ def resume_run(
     """
     if not isinstance(earlier, TrainingRun):
         raise UsageError(
-            f"resume must be a TrainingRun (from load_run), got {type(earlier).__name__}"
+            f"`resume` must be a TrainingRun (from load_run), got {type(earlier).__name__}"
         )
     if reason := explain_difference(earlier, graph):
         raise UsageError(f"the run to resume belongs to another graph: {reason}")

@@ -118,5 +118,6 @@ def _check_target_scales(scales: Mapping[str, Array], outputs: tuple[str, ...]) 
     if targets and missing:
         raise UsageError(
             f"normalize='all' requires a target for the output {missing[0]!r}",
-            hint="set normalize='inputs' (--normalize inputs), or name the target as its output",
+            hint="set normalize='inputs' (--normalize inputs), or give the target the name of the"
+            " output",
         )

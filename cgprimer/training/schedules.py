@@ -67,7 +67,7 @@ SCHEDULES: Mapping[str, ScheduleRow] = {
 
 @lru_cache(maxsize=64)  # called several times per run
 def list_hyperparameters(schedule: str) -> Mapping[str, float | None]:
-    """Return the hyperparameters of a schedule with their defaults; None without a default.
+    """Return the hyperparameters of a schedule with their defaults (None if required).
 
     Raises:
         UsageError: the schedule is unknown.

@@ -21,7 +21,7 @@ _LARGE_UPDATE = 1e6  # operations; beyond, the time that Python takes for an upd
 def plan_training(
     settings: Settings, graph: ExpressionGraph, block_lengths: Sequence[int]
 ) -> UpdatePlan:
-    """Plan the parameter updates of a run, for one worker or for several.
+    """Plan the parameter updates of a run with one or multiple workers.
 
     Raises:
         UsageError, SourceError: an unknown name, a value out of range, an invalid expression, or

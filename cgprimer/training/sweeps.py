@@ -116,7 +116,7 @@ class Sweep:
         return header, [[format_cell(row.get(key)) for key in keys] for row in rows], left
 
     def to_csv(self) -> str:
-        """Return the rows as CSV with all digits; ``steps`` is empty if the loss stayed above."""
+        """Return the rows as CSV with all digits; a run above the threshold has empty ``steps``."""
         return self.table("csv") + "\n"
 
     def __repr__(self) -> str:

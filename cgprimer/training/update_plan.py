@@ -122,7 +122,7 @@ def plan_updates(
 def _choose_batch_size(
     settings: Settings, block_lengths: Sequence[int], gradients_per_update: int
 ) -> int:
-    """Return the number of samples per gradient, at most the length of the longest block.
+    """Return the number of samples per gradient, at most the length of the longest data block.
 
     Raises:
         UsageError: the batch size in the settings exceeds the number of available samples.
@@ -134,7 +134,7 @@ def _choose_batch_size(
     if batch_size < requested != DEFAULT_SETTINGS["batch_size"]:
         workers = f" for each of {gradients_per_update:,} workers"
         raise UsageError(
-            f"batch_size must be at most the number of samples, got {requested:,}"
+            f"`batch_size` must be at most the number of samples, got {requested:,}"
             f"{workers if gradients_per_update > 1 else ''} with {longest:,} samples",
             hint="choose a smaller batch_size (--batch-size), or batch_size=None"
             " (--batch-size all) for all samples",

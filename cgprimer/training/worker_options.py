@@ -16,7 +16,7 @@ _PLACEMENT = re.compile(r"layers:([1-9]\d*)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerOptions:
-    """The options of training with several workers, with their defaults.
+    """The options for training with multiple workers, with their defaults.
 
     Attributes:
         workers: the number of workers.
@@ -45,7 +45,7 @@ class WorkerOptions:
 
     @classmethod
     def from_settings(cls, settings: Any) -> WorkerOptions | None:
-        """Return the options in the settings of a run; None for a run without workers.
+        """Return the worker options in the settings of a run; None for a run without workers.
 
         Raises:
             UsageError: an option is set that has no effect without workers.
@@ -53,7 +53,7 @@ class WorkerOptions:
         options = cls(**{field.name: getattr(settings, field.name) for field in fields(cls)})
         if options.micro_batches > 1 and options.place is None:
             raise UsageError(
-                "micro_batches requires a graph that is divided into stages",
+                "`micro_batches` requires a graph that is divided into stages",
                 hint="set place='layers:2' (--place layers:2)",
             )
         if options.workers is not None or options.place is not None:
@@ -61,7 +61,7 @@ class WorkerOptions:
         for field in fields(cls):
             if getattr(options, field.name) != field.default:
                 hint = "set workers=8 (--workers 8) or place='layers:2' (--place layers:2)"
-                raise UsageError(f"{field.name} requires several workers", hint=hint)
+                raise UsageError(f"`{field.name}` requires multiple workers", hint=hint)
         return None
 
     @property
@@ -87,7 +87,7 @@ def parse_stage_count(place: str) -> int:
     match = _PLACEMENT.fullmatch(place) if isinstance(place, str) else None
     if match is None:
         hint = "write layers:2 to divide the graph into two parts"
-        raise UsageError(f"place must have the form layers:N, got {place!r}", hint=hint)
+        raise UsageError(f"`place` must have the form layers:N, got {place!r}", hint=hint)
     return int(match[1])
 
 
@@ -105,4 +105,4 @@ def check_cluster_address(address: Any) -> str:
     if isinstance(address, str) and _CLUSTER_ADDRESS.fullmatch(address):
         return address
     hint = "use 'local', or the address that the scheduler of dask prints: tcp://10.0.0.7:8786"
-    raise UsageError(f"cluster must be 'local' or an address, got {address!r}", hint=hint)
+    raise UsageError(f"`cluster` must be 'local' or an address, got {address!r}", hint=hint)

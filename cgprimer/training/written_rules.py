@@ -102,7 +102,7 @@ class WrittenRule:
 
     @cached_property
     def _array_program(self) -> Any:
-        """The instructions for float64 arrays, their constants, and a reader of their results.
+        """The instructions for float64 arrays, their constants, and a function that reads results.
 
         The reader returns the updated parameter twice, because itemgetter returns a tuple for
         several items only, and then the state. The program is None if state can be a scalar.

@@ -11,7 +11,7 @@ from cgprimer.analysis.export.target_languages import INFIX, UNARY, Language, al
 
 
 def _define_function(name: str, arguments: Sequence[str], body: str) -> str:
-    """Return the C definition of a function of doubles that returns an expression."""
+    """Return the definition of a C function that evaluates an expression of doubles."""
     parameters = ", ".join(f"double {a}" for a in arguments)
     return f"static double {name}({parameters}) {{\n    return {body};\n}}"
 
@@ -122,12 +122,12 @@ def build_c_file(exported: Exported, points: Sequence[CheckPoint], header: str) 
 
 
 def _format_initializers(numbers: Iterable[float]) -> str:
-    """Format numbers as the items of a C initializer list."""
+    """Format numbers as the items in a C initializer list."""
     return ", ".join(C.format_number(float(n)).strip("()") for n in numbers)
 
 
 def _define_functions(exported: Exported) -> Iterator[str]:
-    """Yield the C code of ``value``, ``tangent`` (forward mode only) and ``gradient``."""
+    """Yield the C code for ``value``, ``tangent`` (forward mode only) and ``gradient``."""
     of, arguments = exported.idents[exported.of], ", ".join(exported.arguments)
     end = [(f"return {exported.value.results[0]};", "")]
     yield _define_routine("double value", exported.value, f"{exported.of} at a point.", end)

@@ -98,7 +98,7 @@ def iterate_check_points(
 
 
 def _find_zeros(results: Mapping[str, Any]) -> set[tuple[str, int]]:
-    """Return the elements that are 0, as pairs of a name and a flattened index."""
+    """Return the results that are 0, as pairs of a name and a flattened index."""
     flat = {name: getattr(value, "flat", [value]) for name, value in results.items()}
     return {(name, k) for name, row in flat.items() for k, x in enumerate(row) if x == 0.0}
 

@@ -134,7 +134,7 @@ def _check_scalar(target: str, shape: Shape) -> None:
 def _create_point(
     graph: ExpressionGraph, at: Mapping[str, Value] | None, *, keeps_arrays: bool
 ) -> dict[str, Any]:
-    """Return the given and declared values; ``keeps_arrays=False`` splits arrays into elements.
+    """Return a point of given and declared values, with arrays split unless ``keeps_arrays``.
 
     Raises:
         UsageError: a value has several samples.
@@ -180,7 +180,7 @@ def _format_header(exported: Exported, to: str) -> str:
 def _check_method(
     graph: ExpressionGraph, to: str, method: str, names: tuple[str, ...], options: Any
 ) -> None:
-    """Raise UsageError for finite differences that the target language cannot express."""
+    """Raise UsageError for finite differences that the target language does not support."""
     if method != "finite-difference":
         return
     if to not in _NUMBERS:

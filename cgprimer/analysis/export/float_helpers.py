@@ -60,7 +60,7 @@ def _iterate_definitions(tree: ast.Module) -> Iterator[tuple[str, str]]:
 
 
 def _iterate_function_entries(table: ast.Dict) -> Iterator[tuple[str, str]]:
-    """Yield the name and the source code of each function in a dictionary display."""
+    """Yield the name and the source code of each function in a dictionary literal."""
     for key, value in zip(table.keys, table.values, strict=True):
         assert isinstance(key, ast.Constant)
         name, text = str(key.value), ast.unparse(value)

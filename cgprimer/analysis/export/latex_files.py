@@ -92,7 +92,7 @@ def _list_program_lines(exported: Exported) -> list[tuple[Markup, Markup]]:
 
 
 def _list_numbers(exported: Exported, points: Sequence[CheckPoint]) -> dict[str, Any]:
-    """Return the first check point, and the output and derivatives there, for the template."""
+    """Return the template's numbers: the first check point, the output and the derivatives."""
     if not points:
         return {"point": Markup(), "numbers": []}
     point = points[0]

@@ -99,7 +99,7 @@ class Exported:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """The arguments of ``value`` and ``gradient``, as identifiers."""
+        """The argument names of the exported functions ``value`` and ``gradient``."""
         return self.value.arguments
 
     @property
@@ -108,7 +108,7 @@ class Exported:
         return self.program.method == "finite-difference"
 
     def quotients(self) -> Iterator[tuple[str, str, str]]:
-        """Yield each name, the code of its step size, and the code of its difference quotient."""
+        """Yield each variable name, with code for its step size and its difference quotient."""
         rule = self.program.step_rule
         assert rule is not None
         one_sided = any(run.shift is None for run in self.program.passes)
@@ -137,7 +137,7 @@ def export_program(
     ascii_only: bool,
     is_reserved: Callable[[str], bool],
 ) -> Exported:
-    """Convert a derivative program of a scalar to functions of a target language.
+    """Convert the derivative program of a scalar to functions in a target language.
 
     Args:
         graph: the graph.
@@ -188,7 +188,7 @@ def export_program(
 
 
 def _name_values(tape: Tape, of: str, printed_names: Mapping[str, str]) -> list[str]:
-    """Return a name for each tape value; values of the graph never get adjoint or tangent names."""
+    """Return a name for each tape value; graph values never have adjoint or tangent names."""
     texts = labels(tape)
     in_graph = reachable(tape, [tape.outputs[of]])
     used = {*texts, *printed_names.values()}
@@ -282,7 +282,7 @@ def _describe_edges(program: DerivativeProgram, names: list[str]) -> dict[int | 
     primal = reachable(tape, [tape.outputs[name] for name in program.of])
 
     def add_edge(key: int | str, edge: str) -> None:
-        """Add an edge to the comment on a tape value, unless the comment already has it."""
+        """Mention an edge in the comment on a tape value, unless it is already mentioned."""
         if edge not in edges_of.setdefault(key, []):
             edges_of[key].append(edge)
 
@@ -305,7 +305,7 @@ def _describe_edges(program: DerivativeProgram, names: list[str]) -> dict[int | 
 
 
 def _find_vertices(tape: Tape, names: list[str]) -> dict[int, str]:
-    """Map each tape value that only one vertex's expression uses to this vertex."""
+    """Map each tape value that occurs in the expression of only one vertex to that vertex."""
     vertices: dict[int, str] = {}
     variables = {index for name, index in tape.names.items() if not is_internal(name)}
     users: dict[int, set[str]] = {}

@@ -284,7 +284,7 @@ _IMPORTS = {
 
 
 def _define_functions(exported: Exported, language: Language, prefix: str) -> Iterator[str]:
-    """Yield the Python code of ``value``, ``tangent`` (forward mode only) and ``gradient``."""
+    """Yield the Python code for ``value``, ``tangent`` (forward mode only) and ``gradient``."""
     batch = ", or at every sample of a batch: samples are the first axes" if prefix else ""
     of = f'"""{exported.of} at a point{batch}."""'
     yield _define_routine(
@@ -360,7 +360,7 @@ def _define_routine(
 
 
 def _format_points(exported: Exported, points: Sequence[CheckPoint], language: Language) -> str:
-    """Return the Python code of the check points and their expected values."""
+    """Return the Python code for the check points and their expected values."""
 
     def format_value(value: Any) -> str:
         """Format a float, an array or a list as Python code."""

@@ -90,7 +90,7 @@ class Language:
         return f"({text})" if text.startswith("-") else text
 
     def supports(self, name: Applied) -> bool:
-        """Return whether the language has code for an operation."""
+        """Return whether an operation can be expressed in the target language."""
         if not isinstance(name, str):
             return self.structural is not None and not name.runs_python
         defined = {*self.texts, *self.helpers, *DEFINITIONS}
@@ -125,7 +125,7 @@ class Language:
         return f"{name}({', '.join(operands)})"
 
     def define_helper(self, name: str) -> str:
-        """Return the code of a helper function; empty if the language has the function built in."""
+        """Return the code of a helper function; empty if it is built into the language."""
         if name in self.helpers:
             return self.helpers[name]
         if name not in DEFINITIONS or name in self.texts:
@@ -140,7 +140,7 @@ class Language:
         return self.define(name, OPERANDS[: find_primitive(name).arity], body)
 
     def collect_helpers(self, *texts: str) -> list[str]:
-        """Return the helper functions that code calls, each after those that it calls itself."""
+        """Return the helper functions that the given code calls, in order of dependency."""
         definitions: dict[str, str] = {}
 
         def visit(text: str) -> None:
@@ -158,13 +158,13 @@ class Language:
         return list(definitions.values())
 
     def list_words(self) -> set[str]:
-        """Return all identifiers that the language's code for primitives uses."""
+        """Return all identifiers that occur in the language's code for primitives."""
         helpers = {*self.helpers, *DEFINITIONS}
         return helpers | set(_IDENTIFIER.findall(" ".join(self.texts.values()))) - {*OPERANDS}
 
 
 def define_python_function(name: str, arguments: Sequence[str], body: str) -> str:
-    """Return the Python definition of a function that returns an expression."""
+    """Return the definition of a Python function that evaluates an expression."""
     return f"def {name}({', '.join(arguments)}):\n    return {body}"
 
 

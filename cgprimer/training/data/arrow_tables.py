@@ -94,7 +94,7 @@ class ParquetFile(Source):
 
 
 def convert_arrow_column(column: Any, name: str, location: str, first: int = 0) -> Array:
-    """Convert an Arrow column to a float64 array; lists of equal length become axes.
+    """Convert an Arrow column to a float64 array; lists of equal length become extra axes.
 
     Args:
         column: the Arrow column.

@@ -124,7 +124,7 @@ class Blocks:
         return concatenate_datasets(parts or [self.block(0).where([])]).where(np.argsort(order))
 
     def map(self, change: Callable[[Dataset], Dataset]) -> Blocks:
-        """Return blocks with a function that is applied to each block after reading."""
+        """Return blocks that apply a function to each block after reading it."""
         return replace(self, changes=(*self.changes, change))
 
     def split(self, share: float, seed: int) -> tuple[Blocks, Blocks]:

@@ -122,7 +122,7 @@ def make_classes(
     noise = default_noise if noise is None else noise
     noise = check_real_number("the noise, a standard deviation,", noise, minimum=0)
     if batch_size is not None and kind != "lecture-neurons":
-        raise UsageError(f"batch_size applies only to lecture-neurons, not to {kind}")
+        raise UsageError(f"`batch_size` applies only to lecture-neurons, not to {kind}")
     batch = samples if batch_size is None else check_integer("batch_size", batch_size, minimum=1)
     inputs, outputs = ["x1", "x2"], ["y"]
     if graph is not None:

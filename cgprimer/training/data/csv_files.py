@@ -161,7 +161,7 @@ class CsvFile(Source):
 
 
 def _read_header(path: Path) -> tuple[bytes, bytes]:
-    """Return the header row of a CSV file, and the header followed by the first data."""
+    """Return a CSV file's header row, and the beginning of the file including this row."""
     with path.open("rb") as file:
         lines = [file.readline()]
         if lines[0].startswith(b"\x1f\x8b"):
@@ -223,7 +223,7 @@ def _read_with_pyarrow(
 
 
 def _find_end_of_last_row(text: bytes) -> int:
-    """Return the offset just after the last complete row in part of a CSV file."""
+    """Return the offset just after the last complete row in a part of a CSV file."""
     end = last = text.rfind(b"\n") + 1
     quotes = text.count(b'"', 0, end) if b'"' in text else 0
     while quotes % 2 and (newline := text.rfind(b"\n", 0, end - 1)) >= 0:

@@ -151,7 +151,7 @@ def list_column_names(source: Any, columns: Mapping[str, str] | None = None) -> 
 
 
 def _map_column_names(source: Source, role: str, columns: Mapping[str, str]) -> dict[str, str]:
-    """Map names in the graph to source columns, for the role of inputs or targets."""
+    """Map names in the graph to source columns; ``role`` is ``inputs`` or ``targets``."""
     available: dict[str, str] = {}
     other = "targets/" if role == "inputs" else "inputs/"
     prefixes = (other, f"{role}/") if source.has_roles else ()

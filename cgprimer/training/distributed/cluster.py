@@ -61,7 +61,7 @@ class Shard:
     _object: Any = None
 
     def prepare(self, key: str, create: Create | None) -> bool | Failure:
-        """Find or create the object of the worker; return whether it exists, or a failure.
+        """Find or create the worker's object; return whether the object exists now, or a failure.
 
         Workers in the same process share the object with the given key. Without a function that
         creates the object, the worker can only share an existing one.

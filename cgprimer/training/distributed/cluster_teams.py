@@ -39,7 +39,7 @@ class _SentTask(NamedTuple):
 
 
 class _ClockedTeam:
-    """Base class of teams on a cluster, with their clock, parameters and trace.
+    """Base class for teams on a cluster, with their clock, parameters and trace.
 
     Args:
         cluster: the workers.

@@ -23,7 +23,7 @@ _DEFAULT_SHAPE = 2.0  # of the Pareto distribution
 
 
 def repeat_constant(uniform: Uniform, mean: float = 1.0) -> Iterator[float]:
-    """Yield the same compute time, ``mean``, without end."""
+    """Yield the constant compute time ``mean`` endlessly."""
     while True:
         yield mean
 
@@ -132,7 +132,7 @@ def parse_delays(description: str, workers: int) -> Delays:
         check_choice("delay", name, (*DISTRIBUTIONS, *_MODIFIERS))
         if name in DISTRIBUTIONS:
             if distribution:
-                what = f"delays must have one distribution, got {distribution} and {name}"
+                what = f"`delays` must have one distribution, got {distribution} and {name}"
                 raise UsageError(what)
             distribution, parameters = name, _parse_distribution_parameters(name, arguments)
         elif name == "slow":
@@ -155,21 +155,23 @@ def parse_delays(description: str, workers: int) -> Delays:
 
 
 def _check_times(seconds: Sequence[float], distribution: str, workers: int) -> None:
-    """Raise UsageError unless delays have either one time per worker or a distribution."""
+    """Raise UsageError unless delays are given as a distribution or as one time per worker."""
     hint = "use a distribution, such as exponential, or one time per worker: 1,1,5"
     if seconds and distribution:
-        raise UsageError("delays must be a distribution or times of workers, got both", hint=hint)
+        message = "`delays` must be either a distribution or one time per worker, not both"
+        raise UsageError(message, hint=hint)
     if seconds and len(seconds) != workers:
         what = (
-            f"delays must have one time per worker, got {len(seconds)} times for {workers} workers"
+            f"`delays` must have one time per worker, got {len(seconds)} times for"
+            f" {workers} workers"
         )
         raise UsageError(what, hint=hint)
 
 
 def _split_parts(description: str) -> Iterator[tuple[str, list[str], str]]:
-    """Yield the name and the arguments of each part of the delays, or a plain number."""
+    """Yield each part of a delay description: a name with arguments, or a plain number."""
     if not isinstance(description, str):
-        raise UsageError(f"delays must be a string, got {type(description).__name__}")
+        raise UsageError(f"`delays` must be a string, got {type(description).__name__}")
     position = 0
     while position < len(description) or not position:
         match = _PART.match(description, position)
@@ -220,7 +222,7 @@ def _parse_absence(arguments: Sequence[str], workers: int) -> tuple[int, float, 
 def _check_argument_count(
     name: str, arguments: Sequence[str], minimum: int, maximum: int
 ) -> Sequence[str]:
-    """Return the arguments of a part of the delays after checking their number.
+    """Return the arguments of one part of a delay description after checking their number.
 
     Raises:
         UsageError: their number is out of range.
@@ -235,7 +237,7 @@ def _check_argument_count(
 def _split_worker(
     name: str, arguments: Sequence[str], count: int, workers: int
 ) -> tuple[Sequence[str], int]:
-    """Return the first ``count`` arguments, and the worker index that follows (default: last)."""
+    """Return the first ``count`` arguments, and the worker index after them (by default, last)."""
     arguments = _check_argument_count(name, arguments, count, count + 1)
     number = arguments[count] if len(arguments) > count else str(workers)
     if not number.isdecimal() or not 1 <= int(number) <= workers:

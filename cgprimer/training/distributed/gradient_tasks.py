@@ -22,7 +22,7 @@ _CACHED_ORDERS = 2  # an epoch, or block, can end while another begins
 
 
 class _BlockPart(NamedTuple):
-    """A range of samples of a block, from ``first`` to before ``last``."""
+    """A range of samples in a block, from ``first`` up to but not including ``last``."""
 
     block: int
     first: int
@@ -102,7 +102,7 @@ class Gradients:
         return {**joined, **self.sample_masks(task)}
 
     def _locate_task(self, task: Task) -> Iterator[tuple[_BlockPart, int, int]]:
-        """Yield the block parts with samples of a task, and the range of positions in each."""
+        """Yield each block part that contains samples of a task, with their range of positions."""
         turn, part = divmod(task.start // self.size, self.parts)
         begin = turn * self.size + task.start % self.size
         end = begin + task.samples
@@ -113,7 +113,7 @@ class Gradients:
             begin, end = begin - length, end - length
 
     def _order_block_parts(self, epoch: int, part: int) -> list[_BlockPart]:
-        """Return the block parts of one part of the data, in their order in an epoch."""
+        """Return the block parts that belong to one part of the data, in the order of an epoch."""
         begin, end = self._part_starts[part : part + 2]
         pieces = [
             _BlockPart(block, max(begin, low) - low, min(end, high) - low)
@@ -126,7 +126,7 @@ class Gradients:
         return pieces
 
     def _compute_order(self, epoch: int, block: int, first: int, last: int) -> Array:
-        """Return the sample indices of a block part, in their order in an epoch."""
+        """Return the sample indices in a block part, in the order of an epoch."""
         if not self.shuffle:
             return np.arange(first, last)
         stream = [self.seed, epoch, *([block, first] if self.blocks > 1 else [])]
@@ -139,7 +139,7 @@ def create_gradients(
     objective_arguments: Mapping[str, Any],
     order_arguments: Mapping[str, Any],
 ) -> Gradients:
-    """Create the gradients of tasks in the calling process, where the engine is chosen.
+    """Create a :class:`Gradients` object in the calling process, where the engine is chosen.
 
     Args:
         graph: the graph.

@@ -53,7 +53,7 @@ class Stage:
 
 
 def cut_name(name: str) -> str:
-    """Return the name of a value that crosses a cut between two stages.
+    """Return the internal name for a value that is passed from one stage to another.
 
     >>> cut_name("xz")
     'cut.xz'
@@ -62,7 +62,7 @@ def cut_name(name: str) -> str:
 
 
 def adjoint_name(name: str) -> str:
-    """Return the column name of the adjoint of a value that crosses a cut between stages.
+    """Return the column name for the adjoint of a value that is passed between stages.
 
     >>> adjoint_name("cut.xz")
     'cut.bar.xz'
@@ -165,7 +165,7 @@ def _estimate_cost(tape: Tape, index: int) -> float:
 
 
 def _balance_layers(work: Sequence[float], count: int) -> list[int]:
-    """Return the number of layers of each stage that minimizes the maximum work of a stage."""
+    """Return the number of layers per stage for which the maximum work per stage is minimal."""
     best: list[tuple[float, list[int]]] = [(0.0, [])]  # for each number of leading layers
     for n in range(1, len(work) + 1):
         best.append((sum(work[:n]), [n]))

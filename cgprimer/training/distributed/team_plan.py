@@ -82,28 +82,28 @@ def _count_replicas(options: WorkerOptions) -> int:
     Raises:
         UsageError: the workers do not divide into replicas, or the protocol cannot have replicas.
     """
-    place, stages = options.place, options.stages
+    stages = options.stages
     workers = options.workers or stages
     if workers % stages:
         raise UsageError(
-            f"workers must be a multiple of the {stages} stages of {place}, got {workers}",
+            f"`workers` must be a multiple of {stages}, the number of stages, got {workers}",
             hint=f"leave out --workers, or choose --workers {2 * stages}",
         )
     replicas = workers // stages
     if replicas == 1 and options.protocol != "sync":
         raise UsageError(
-            f"the protocol {options.protocol!r} requires several replicas of the graph",
+            f"the protocol {options.protocol!r} requires multiple replicas of the graph",
             hint=f"choose --workers {2 * stages} for two replicas, or --protocol sync",
         )
     if options.protocol == "backup":
         raise UsageError(
-            "the protocol 'backup' cannot be used with place: a stage cannot drop a gradient",
+            "the protocol 'backup' cannot be used with `place`: a stage cannot drop a gradient",
             hint="choose --protocol sync, async or groups",
         )
     if replicas > 1 and options.cluster:
         raise UsageError(
             f"a cluster supports one replica of a divided graph, with {stages} workers",
-            hint="choose --simulate for several replicas",
+            hint="choose --simulate for multiple replicas",
         )
     return replicas
 

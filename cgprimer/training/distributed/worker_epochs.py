@@ -53,7 +53,7 @@ class WorkerEpochs(EpochStrategy):
         super().__init__(objective, data, plan)
         if objective.layers.statistics:
             raise UsageError(
-                "several workers cannot train a graph with batchnorm: each would have its own"
+                "multiple workers cannot train a graph with batchnorm: each would have its own"
                 " running statistics",
                 hint="use one worker, or a graph without batchnorm",
             )
@@ -80,7 +80,7 @@ class WorkerEpochs(EpochStrategy):
         self._loss_weight = 1.0
 
     def restore(self, run: TrainingRun) -> None:
-        """Continue the record of the workers from a run that is resumed."""
+        """Continue the worker record of a resumed run."""
         record = dict(run.team)
         self._steps_apart, self._earlier_record = run.steps_apart, record
         self._stalenesses.update({int(age): int(n) for age, n in record.get("staleness", [])})
@@ -140,7 +140,7 @@ class WorkerEpochs(EpochStrategy):
         return total + progress.losses[-1] * self._loss_weight
 
     def sample_masks(self, update: int, count: int) -> dict[str, Array]:
-        """Return the dropout masks of the task whose gradient was not finite."""
+        """Return the dropout masks for the task whose gradient was not finite."""
         return self.gradients.sample_masks(self._failed_task)
 
     def worker_record(self, updates: int) -> dict[str, Any]:

@@ -136,7 +136,7 @@ def record_of(run: Any) -> TeamRecord:
 
 
 def _describe_protocol(settings: Mapping[str, Any], workers: int) -> str:
-    """Return the protocol of a run or, for a divided graph, its placement and protocol."""
+    """Return a run's protocol or, for a divided graph, its placement and any replica protocol."""
     protocol, place = str(settings.get("protocol", "sync")), settings.get("place")
     if not place:
         return protocol

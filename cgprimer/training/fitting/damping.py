@@ -25,12 +25,12 @@ class Damping(NamedTuple):
 
 
 def update_by_ten(damping: float, gain: float | None, rejections: int) -> float:
-    """Return lambda divided by 10 after an accepted step, multiplied by 10 after a rejected one."""
+    """Return lambda divided by 10 after an accepted step, or multiplied by 10 after a rejection."""
     return damping * 10 if gain is None else damping / 10
 
 
 def update_by_gain(damping: float, gain: float | None, rejections: int) -> float:
-    """Return lambda decreased according to the gain, or multiplied by 2, 4, 8, ... if rejected."""
+    """Return lambda scaled according to the gain, or by 2, 4, 8, ... after rejected steps."""
     if gain is None:
         return float(damping * 2.0**rejections)
     return damping * max(1 / 3, 1 - (2 * gain - 1) ** 3)

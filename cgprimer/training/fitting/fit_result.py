@@ -127,7 +127,7 @@ class Fit:
 
     @property
     def estimated(self) -> tuple[str, ...]:
-        """The names of the parameters that have a standard error, in the order of `covariance`."""
+        """The names of the parameters with a standard error, in the row order of `covariance`."""
         return tuple(self.standard_errors)
 
     @property

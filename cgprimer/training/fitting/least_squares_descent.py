@@ -59,7 +59,7 @@ class Descent:
     converged: bool = False
 
     def record_trial(self, candidate: Linearization, damping: float | None) -> bool:
-        """Record a trial; move to it and return True if the sum of squares decreases."""
+        """Record a trial; if it is an improvement, move to it and return True."""
         accepted = is_improvement(self.current, candidate)
         values, sum_of_squares = candidate.values, candidate.sum_of_squares
         trial = Trial(len(self.trials), values, sum_of_squares, damping, accepted)
@@ -98,7 +98,7 @@ class Descent:
 
 
 def is_improvement(current: Linearization, candidate: Linearization) -> bool:
-    """Return whether a candidate decreases the sum of squares, or else the gradient."""
+    """Return whether a candidate lowers the sum of squares or, for equal sums, the gradient."""
     before, after = current.sum_of_squares, candidate.sum_of_squares
     if not candidate.is_finite or after > before * (1 + _EQUAL_SUMS):
         return False
@@ -108,7 +108,7 @@ def is_improvement(current: Linearization, candidate: Linearization) -> bool:
 
 
 def explain_minimum(point: Linearization) -> str:
-    """Explain why a point is a minimum; return an empty string if it is not one."""
+    """Explain why a point is a minimum; return an empty string if it is not a minimum."""
     if not point.n_active:
         return "every parameter is held at a bound"
     if not point.sum_of_squares:
