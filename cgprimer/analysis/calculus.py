@@ -127,7 +127,7 @@ class _Rules:
         return isinstance(node, Name) and node.name == self.wrt
 
     def is_function(self, node: Expression) -> bool:
-        """Return whether a node is the name of a function of the variable of differentiation."""
+        """Return whether a node is the name of an expression that depends on the variable."""
         return isinstance(node, Name) and node.name.rstrip("'") in self.functions
 
     def mark_derivative(self, part: Expression, *, trivial: bool = True) -> Expression:

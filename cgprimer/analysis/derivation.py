@@ -240,7 +240,7 @@ class Derivation:
 
 
 def replace_nodes(tree: Expression, replacements: Replacements) -> Expression:
-    """Replace nodes of an expression tree, also those inside replacements."""
+    """Replace nodes in an expression tree, including nodes inside replacements."""
     nodes, stack = [], [tree]
     while stack:
         node = stack.pop()

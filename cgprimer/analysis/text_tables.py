@@ -66,7 +66,7 @@ def table(
 
 
 def _split_lines(row: Sequence[str]) -> list[tuple[str, ...]]:
-    """Split a table row at the line breaks of its cells into several padded rows."""
+    """Split a table row at the line breaks in its cells into multiple padded rows."""
     if not any("\n" in cell for cell in row):
         return [tuple(row)]
     cells = [cell.split("\n") for cell in row]

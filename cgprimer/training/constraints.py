@@ -176,7 +176,7 @@ class Constraints:
             return moved, (*inner_state, *state[count:])
 
         def start(parameters: Array) -> State:
-            """Return the initial optimizer state, followed by the columns of the constraints."""
+            """Return the initial optimizer state, followed by the arrays of the constraints."""
             repeated = (np.resize(part, np.shape(parameters)) for part in self.columns.values())
             return (*rule.start(parameters), *repeated)
 

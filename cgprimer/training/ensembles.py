@@ -71,7 +71,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ensemble:
-    """An ensemble: training runs of one graph or several graphs on samples of one dataset.
+    """An ensemble of training runs, for one or more graphs, on samples of one dataset.
 
     Attributes:
         runs: the members.
@@ -364,7 +364,7 @@ def find_majority(classes: Array, counted: Array | None = None, n: int | None = 
 
 
 def compute_spread(errors: Array) -> Spread:
-    """Compute the variance and covariance of the errors of the members of an ensemble.
+    """Compute the variance and covariance of the errors that an ensemble's members make.
 
     >>> compute_spread(np.array([[1.0, -1.0], [1.0, 1.0]]))
     Spread(members=2, variance=1.0, covariance=0.0, measured=0.5)

@@ -192,7 +192,7 @@ class BlockStrategy(EpochStrategy):
         return order
 
     def _order_samples(self, epoch: int, block: int) -> Array:
-        """Return the indices of the samples of a block in the order of an epoch."""
+        """Return the sample indices of a block in the order of an epoch."""
         length = self.block_lengths[block]
         single_batch = self.batch_size >= length and not self.masks.leaves
         if not self.settings.shuffle or single_batch:

@@ -217,7 +217,7 @@ class EpochLoop:
             run.statistics = convert_statistics(self._best.statistics)
 
     def _update_recorded_parameters(self) -> None:
-        """Append the parameter snapshots that were taken so far to those of the run."""
+        """Append the parameter snapshots taken so far to the recorded parameters of the run."""
         steps, parameters = self._earlier_records
         snapshots = [
             (step, self.vectors.values(vector))

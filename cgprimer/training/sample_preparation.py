@@ -87,7 +87,7 @@ def _split_samples(
         )
     if settings.patience and validation is None:
         hint = "set validation=0.2 (--validation 0.2) to keep a fifth of the data for validation"
-        raise UsageError("patience requires validation samples", hint=hint)
+        raise UsageError("`patience` requires validation samples", hint=hint)
     other = None
     if validation is not None and not isinstance(validation, Real):
         other = load_samples(graph, validation, settings.loss)

@@ -88,7 +88,7 @@ def list_hyperparameters(schedule: str) -> Mapping[str, float | None]:
 def split_hyperparameters(
     hyper: Mapping[str, Any], schedule: str, optimizer: str
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Split hyperparameters into those of the schedule and those of the optimizer.
+    """Split hyperparameters into hyperparameters for the schedule and for the optimizer.
 
     Raises:
         UsageError: neither a named optimizer nor the schedule has a hyperparameter.

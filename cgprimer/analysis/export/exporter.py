@@ -107,7 +107,7 @@ def export(
         graph, program, ascii_only=to in ("c", "latex"), is_reserved=_create_reserved_test(to)
     )
     if not exported.leaves:
-        raise UsageError(f"{target!r} is constant: it depends on no input and no parameter")
+        raise UsageError(f"{target!r} is constant: it does not depend on any input or parameter")
     point = _create_point(graph, at, keeps_arrays=keeps_arrays)
     points = list(iterate_check_points(program, exported.leaves, point))
     if exported.seeds and not all(map(all_finite, points[0].right.values())):

@@ -113,7 +113,7 @@ def _format_expression(tree: Expression, names: Mapping[str, str]) -> Markup:
     """Format an expression in LaTeX, with variables renamed by a mapping."""
 
     def rename(leaf: Name | Number) -> Expression:
-        """Replace the name of a leaf, if the mapping has a new one."""
+        """Rename a leaf if the mapping contains a new name for it."""
         return Name(names.get(leaf.name, leaf.name)) if isinstance(leaf, Name) else leaf
 
     return Markup(latex(fold(tree, rename, lambda row, operands: Apply(row, tuple(operands)))))

@@ -62,7 +62,7 @@ class Routine:
 
 @dataclass(frozen=True)
 class Exported:
-    """A graph and its derivative program, in identifiers of the target language.
+    """A graph and its derivative program, written with identifiers of the target language.
 
     Attributes:
         graph: the exported graph, including its loss.

@@ -49,7 +49,7 @@ class Stages:
         self._backward = [self._compile_backward(part) for part in self.parts]
 
     def _compile_tape(self, tape: Tape, reduction: Any) -> Execute:
-        """Compile a tape on the engine of the objective."""
+        """Compile a tape for the objective's engine."""
         engine, dtype = self.objective.runner.selected_engine, self.objective.dtype
         return compile_tape(engine, tape, reduction=reduction, dtype=dtype)
 

@@ -127,7 +127,7 @@ def gather_asynchronously(team: Team, staleness: float = math.inf) -> UpdateGrad
 
 
 def gather_with_backup(team: Team, n_backup: int = 1) -> UpdateGradients:
-    """Yield the gradients of the fastest workers for each update, and drop all others."""
+    """Yield the gradients of the fastest workers for each update; drop the remaining gradients."""
     enough = len(team.workers) - n_backup
     while True:
         for worker in team.workers:

@@ -59,7 +59,7 @@ def _check_location(options: WorkerOptions, workers: int, block_lengths: Sequenc
         UsageError: both or neither, or simulated workers with data that are read in blocks.
     """
     if options.simulate == bool(options.cluster):
-        message = f"workers must be simulated or on the cluster {options.cluster}, not both"
+        message = f"workers must be simulated or on the cluster {options.cluster!r}, not both"
         if not options.simulate:
             message = (
                 f"workers must be simulated or on a cluster, got {workers:,} workers without either"

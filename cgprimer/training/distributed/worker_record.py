@@ -32,7 +32,7 @@ _SMALLEST_FRACTION = 5e-4  # of the time that a summary mentions
 
 @dataclass(frozen=True, slots=True)
 class TeamRecord:
-    """The record of the activities of a team of workers.
+    """The recorded activities of a team of workers.
 
     Attributes:
         workers: the number of workers.
@@ -58,7 +58,7 @@ class TeamRecord:
 
     @property
     def utilization(self) -> list[float]:
-        """The fraction of time in which each worker computed gradients that were used."""
+        """The fraction of time that each worker spent on computing gradients that were used."""
         parts = [self.seconds[kind] for kind in _COMPUTING_KINDS if kind in self.seconds]
         totals = (sum(seconds) for seconds in zip(*parts, strict=True))
         return [total / self.clock if self.clock else 0.0 for total in totals]
@@ -70,7 +70,7 @@ class TeamRecord:
 
     @property
     def has_replicas(self) -> bool:
-        """True if workers are stages of several replicas (data and model parallelism)."""
+        """True if workers run several replicas of a divided graph (data and model parallelism)."""
         return self.has_stages and "," in self.protocol
 
     def label(self, kind: str) -> str:
@@ -227,7 +227,7 @@ def _format_worker(record: TeamRecord, worker: int, until: float) -> str:
 
 
 def _format_legend(record: TeamRecord, bars: Sequence[str]) -> str:
-    """Format the legend of the letters in a timeline."""
+    """Format the legend for the letters in a timeline."""
     used = set("".join(bars))
     labels = [(letter, record.label(kind)) for kind, (letter, _) in SPAN_LABELS.items()]
     return ", ".join(

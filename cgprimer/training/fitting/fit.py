@@ -166,20 +166,20 @@ def _check_algorithm(
     check_choice("damping", damping, DAMPING_NAMES)
     is_damped = algorithm in ("auto", "levenberg-marquardt")
     if damping != "auto" and not is_damped:
-        raise UsageError(f"damping applies only to levenberg-marquardt, not to {algorithm}")
+        raise UsageError(f"`damping` applies only to levenberg-marquardt, not to {algorithm}")
     if has_bounds and algorithm == "minpack":
         raise UsageError("minpack does not support bounds", hint="use trust-region or dogleg")
     if first_damping is None:
         return None
     if not is_damped:
-        raise UsageError(f"first_damping applies only to levenberg-marquardt, not to {algorithm}")
+        raise UsageError(f"`first_damping` applies only to levenberg-marquardt, not to {algorithm}")
     return check_real_number("the first damping", first_damping, above=0)
 
 
 def _list_attempts(
     problem: Residuals, origin: Linearization, algorithm: str, damping: str
 ) -> list[tuple[str, str]]:
-    """List the pairs of algorithm and damping strategy to try, in order."""
+    """List the pairs of algorithm and damping strategy to try one after the other."""
     default = "levenberg-marquardt"
     if algorithm not in ("auto", default):
         return [(algorithm, "")]
@@ -311,16 +311,16 @@ def _resolve_weights(graph: ExpressionGraph, weights: Any, sizes: list[int], sam
     by_output = weights if isinstance(weights, Mapping) else dict.fromkeys(graph.outputs, weights)
     if unknown := [name for name in by_output if name not in graph.outputs]:
         hint = element_hint(str(unknown[0]), graph.outputs)
-        raise UsageError(f"unknown output in weights: {unknown[0]!r}", hint=hint)
+        raise UsageError(f"unknown output in `weights`: {unknown[0]!r}", hint=hint)
     roots = []
     for name, size in zip(graph.outputs, sizes, strict=True):
         try:
             weights = np.asarray(by_output.get(name, 1.0), float)
             weights = np.broadcast_to(weights, (samples,))
         except (TypeError, ValueError):
-            raise DataError(f"weights must contain {samples} numbers, one per sample") from None
+            raise DataError(f"`weights` must contain {samples} numbers, one per sample") from None
         if not (np.isfinite(weights) & (weights >= 0)).all():
-            raise DataError("weights must be finite and at least 0")
+            raise DataError("`weights` must be finite and at least 0")
         roots.append(np.repeat(np.sqrt(weights), size))
     return np.concatenate(roots)
 

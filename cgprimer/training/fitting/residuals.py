@@ -161,7 +161,7 @@ class Linearization:
 
     @cached_property
     def reducible_norm(self) -> float:
-        """The norm of the component of the residuals that a change of parameters can remove."""
+        """The norm of the residual component that a change of the parameters can remove."""
         return float(np.linalg.norm(self.left_vectors[:, : self.rank].T @ self.projection))
 
     @cached_property
