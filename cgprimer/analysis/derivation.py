@@ -47,7 +47,7 @@ class Step:
 
     @property
     def becomes(self) -> str:
-        """The replacement of the rewritten part, as a string."""
+        """The expression that replaces the rewritten part, as a string."""
         return unparse(self.after)
 
     @property

@@ -186,7 +186,7 @@ class _Simplifier:
         return reduce(lambda left, right: self.build_node("mul", left, right), factors)
 
     def build_power(self, base: Expression, exponent: int) -> Expression:
-        """Build the expression tree of a power; an even power of ``abs(u)`` is a power of ``u``."""
+        """Build the expression tree of a power; even powers of ``abs(u)`` become powers of u."""
         if exponent % 2 == 0 and isinstance(base, Apply) and base.primitive == "abs":
             base = base.arguments[0]
         if exponent == 1:

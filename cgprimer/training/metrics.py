@@ -41,7 +41,7 @@ class Confusion:
 
 
 def find_class_indices(rows: Array, labels: Array) -> Array:
-    """Predict the class index of each row: the largest output, or the nearest label for one.
+    """Predict the class of each row by its maximum or, for one output, by the nearest label.
 
     >>> find_class_indices(np.array([[0.1, 0.7]]), np.array([])).tolist()
     [1]

@@ -46,7 +46,7 @@ def resume_run(
 
 
 def _check_settings(earlier: TrainingRun, settings: dict[str, Any]) -> None:
-    """Raise UsageError if a setting has changed that a resumed run must keep."""
+    """Raise UsageError if a setting that a resumed run must keep has changed."""
     before = dict(earlier.settings)
     if not isinstance(before.get("validation"), float):
         before["validation"] = 0.0

@@ -82,7 +82,7 @@ def _list_definitions(exported: Exported) -> list[tuple[Markup, Markup]]:
 
 
 def _list_program_lines(exported: Exported) -> list[tuple[Markup, Markup]]:
-    """Return the name and formula of each instruction, in LaTeX, values before derivatives."""
+    """Return the LaTeX name and formula of each instruction, values before derivatives."""
     value_lines = exported.value.lines
     names = {line.name for line in value_lines}
     lines = [*value_lines, *(line for line in exported.sweep.lines if line.name not in names)]

@@ -125,7 +125,7 @@ def _create_array_writer(prefix: str) -> Callable[[ArrayOperation, Line, list[st
 
 
 def _create_language(target: str) -> Language:
-    """Create the target language of Python code for an array library, such as numpy."""
+    """Create the target language for Python code that uses an array library, such as numpy."""
     p = _PREFIX[target]
     texts = {
         **INFIX, **{name: f"{p}.{name}({{a}})" for name in UNARY}, "pow": "({a} ** {b})",

@@ -81,7 +81,7 @@ class CsvFile(Source):
             raise DataError(f"{self.path}:1: {rule}")
 
     def estimate_size(self, names: Sequence[str]) -> int:
-        """Estimate how many numbers the file holds: one per eight bytes."""
+        """Estimate the number of values in the file: one per eight bytes."""
         return self.path.stat().st_size // 8
 
     def read_all(self, names: Sequence[str]) -> list[Array]:

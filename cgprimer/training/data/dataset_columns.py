@@ -47,7 +47,7 @@ class Source:
         return list(map(np.concatenate, zip(*self.iterate_blocks(names), strict=True)))
 
     def estimate_size(self, names: Sequence[str]) -> int:
-        """Estimate how many numbers the requested columns hold."""
+        """Estimate the number of values in the requested columns."""
         return sum(self.block_lengths(names)) * len(names)
 
     def read_block(self, block: int, names: Sequence[str]) -> list[Array]:

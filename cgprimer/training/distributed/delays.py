@@ -237,7 +237,7 @@ def _check_argument_count(
 def _split_worker(
     name: str, arguments: Sequence[str], count: int, workers: int
 ) -> tuple[Sequence[str], int]:
-    """Return the first ``count`` arguments, and the worker index after them (by default, last)."""
+    """Return the first ``count`` arguments and a worker index (default: the last worker)."""
     arguments = _check_argument_count(name, arguments, count, count + 1)
     number = arguments[count] if len(arguments) > count else str(workers)
     if not number.isdecimal() or not 1 <= int(number) <= workers:

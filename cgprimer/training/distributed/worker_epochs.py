@@ -110,7 +110,7 @@ class WorkerEpochs(EpochStrategy):
     def train_epoch(
         self, epoch: int, progress: Progress, recorded_steps: Sequence[int] = ()
     ) -> Iterator[Progress]:
-        """Train an epoch, at whose end workers may still be computing gradients."""
+        """Train an epoch; workers may still be computing gradients when it ends."""
         updates, values, state, *_ = progress
         if self.team is None:
             self.team = self._create_team(updates, len(values))
