@@ -57,12 +57,12 @@ class LazyCommands(UserDict[str, Any]):
 
 
 class SuggestingGroup(click.Group):
-    """A group of commands that suggests a similar command if a name is unknown."""
+    """A group of commands that suggests a similar name for an unknown command."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that the arguments name; for an unknown name, suggest a command."""
+        """Return the command that the first argument names; if it is unknown, suggest a command."""
         if args and args[0] not in self.commands and not args[0].startswith("-"):
             from cgprimer.core.graph.loading import resolve_graph_path
             from cgprimer.errors import did_you_mean
@@ -91,7 +91,7 @@ class LazyGroup(SuggestingGroup):
         self.helps = helps
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands, with one line of help each."""
+        """Write the list of commands, with one line of help per command."""
         with formatter.section("Commands"):
             formatter.write_dl(list(self.helps.items()))
 
@@ -113,7 +113,7 @@ def cli() -> None:
 def _print_warning(
     message: Warning | str, category: type[Warning], *_: object, **__: object
 ) -> None:
-    """Print a warning of cgprimer as a one-line note; ignore warnings of libraries."""
+    """Print a cgprimer warning as a one-line note; ignore warnings from other libraries."""
     if category is UserWarning:
         click.echo(f"note: {message}".translate(VISIBLE), err=True)
 
@@ -122,7 +122,7 @@ _ASCII = {"≈": "~", "→": "->", "×": "x", "−": "-", "·": "*", "…": "...
 
 
 def _replace_characters(error: UnicodeError) -> tuple[str, int]:
-    """Handle an encoding error: replace the characters by similar ASCII characters.
+    """Handle an encoding error: replace unsupported characters by similar ASCII characters.
 
     >>> "≈ 2·π".encode("ascii", "cgprimer.plain")
     b'~ 2*\\\\u03c0'

@@ -72,7 +72,7 @@ def graph_command(
     with_watch: bool = False,
     reader: Callable[..., Any] | None = None,
 ) -> Decorator:
-    """Return a decorator for a command on a graph, which is read from FILE or ``-e TEXT``.
+    """Return a decorator that creates a command for a graph from FILE or ``-e TEXT``.
 
     Args:
         optional: accept a command line without a graph; the function then receives None.
@@ -120,7 +120,7 @@ def graph_command(
 
 
 def _find_option(value: str) -> str:
-    """Return the option that a missing FILE probably means, by its name or one of its choices."""
+    """Return the option that a user probably meant by a missing FILE, or an empty string."""
     for option in click.get_current_context().command.params:
         if f"--{value}" in option.opts:
             return f"--{value}"
@@ -130,7 +130,7 @@ def _find_option(value: str) -> str:
 
 
 def _read_graph(file: str | None, expression: str | None, optional: bool) -> ExpressionGraph | None:
-    """Load the graph of FILE, or parse that of ``-e``; return None if neither is given."""
+    """Load the graph from FILE, or parse the text of ``-e``; return None if neither is given."""
     if expression is not None:
         if file is not None:
             hint = "; values are joined by commas: --at a=2,x=3" if "=" in file else ""
@@ -147,13 +147,13 @@ def _read_graph(file: str | None, expression: str | None, optional: bool) -> Exp
     if not graph.definitions and not optional:
         raise NoExpressionsError(
             f"{graph.source.name} has no expressions",
-            hint="write an expression as name = formula",
+            hint="add an expression of the form name = formula",
         )
     return graph
 
 
 def graph_file(graph: ExpressionGraph) -> Path | None:
-    """Return the path of the file of a graph, or None for standard input and ``-e``."""
+    """Return the path of the file that defines a graph, or None for standard input and ``-e``."""
     name = graph.source.name
     return None if name.startswith("<") else Path(name)
 
@@ -175,7 +175,7 @@ def note(text: str) -> None:
 
 @contextmanager
 def defer_write_errors(*writes: Callable[[], object]) -> Iterator[None]:
-    """Write files, run the body of the ``with`` statement, then raise the first write error."""
+    """Write files, and raise the first write error after the ``with`` statement."""
     failed = None
     try:
         for write in writes:
@@ -212,7 +212,7 @@ def check_outputs(
         device = os.path.exists(path) and not os.path.isfile(path)
         if paths.count(os.path.abspath(path)) > 1 and not device:
             what = f"{path} is given twice and would be overwritten"
-            raise UsageError(what, hint="use different names for all files")
+            raise UsageError(what, hint="give each file a different name")
     for path in filter(None, (plot, *files, folder)):
         there = os.listdir(path) if os.path.isdir(path) else os.path.isfile(path)
         same = resume and os.path.exists(path) and os.path.samefile(path, resume)
@@ -222,7 +222,7 @@ def check_outputs(
 
 
 def save_plot(path: str | Path | None, kind: str, *what: Any, **options: Any) -> None:
-    """Save a plot of :mod:`cgprimer.plot`, unless the path is empty."""
+    """Create a plot with :mod:`cgprimer.plot` and save it; do nothing if the path is empty."""
     if path:
         from cgprimer import plot
         from cgprimer.visualization.diagrams.figure_files import save_figure
@@ -232,7 +232,7 @@ def save_plot(path: str | Path | None, kind: str, *what: Any, **options: Any) ->
 
 @contextmanager
 def progress_bar(work: str, wanted: bool = True) -> Iterator[Callable[..., None] | None]:
-    """Show a progress bar; yield None if standard error is not a terminal.
+    """Show a progress bar on standard error; yield None if this is not a terminal.
 
     Yields:
         A function of the amount done, the total amount and, optionally, the loss.
@@ -250,7 +250,7 @@ def progress_bar(work: str, wanted: bool = True) -> Iterator[Callable[..., None]
         task = bar.add_task(work, total=None, loss="")
 
         def on_progress(completed: int, total: int, loss: float | None = None) -> None:
-            """Update the progress bar."""
+            """Update the progress bar and the loss next to it."""
             text = "" if loss is None else f"loss {loss:.4g}"
             bar.update(task, completed=completed, total=total, loss=text)
 

@@ -24,7 +24,7 @@ _FILES = ("data", "save", "plot", "directory", "validation")
 
 
 def load_configuration(context: click.Context, path: str) -> None:
-    """Load a configuration file as the defaults of options that are not given.
+    """Load a configuration file, whose values become the defaults of options.
 
     Raises:
         UsageError: the file cannot be read.
@@ -71,7 +71,7 @@ def load_configuration(context: click.Context, path: str) -> None:
 
 
 def _convert_value(option: click.Parameter, value: Any, folder: Path) -> Any:
-    """Convert a TOML value to the strings that the command line would pass to an option."""
+    """Convert a TOML value to the strings in which a user would write it on the command line."""
     if getattr(option, "is_flag", False):
         if not isinstance(value, bool):
             raise UsageError(f"expected true or false, got {value!r}")
@@ -93,7 +93,7 @@ def _convert_value(option: click.Parameter, value: Any, folder: Path) -> Any:
 
 
 def _find_line(key: str, text: str) -> int:
-    """Return the number of the line that defines a key in a TOML document."""
+    """Return the line number at which a TOML document defines a key."""
     written = rf"^\s*(?:\[\s*)?[\"']?{re.escape(key)}[\"']?\s*(?:=|\.|\])"
     match = re.search(written, text, re.MULTILINE)
     return text.count("\n", 0, match.end()) + 1 if match else 1

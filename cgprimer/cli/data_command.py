@@ -36,7 +36,7 @@ _OF_GRAPHS = ("low", "high", "truth")
     "--batch-size",
     metavar="N",
     type=click.IntRange(min=1),
-    help="Batch size of the normalization in lecture-neurons (default: all).",
+    help="Batch size for the normalization in lecture-neurons (default: all samples).",
 )
 @option(
     "-o",

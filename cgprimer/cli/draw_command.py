@@ -80,7 +80,7 @@ _OVERLAYS = ("values", "partials", "tangents", "adjoints", "path")  # optional a
 @option(
     "--place",
     metavar="layers:N",
-    help="Cut the graph by layers into N stages, and show the values sent between them.",
+    help="Cut the graph between layers into N stages, and show the values sent between them.",
 )
 @option(
     "--workers",
@@ -139,8 +139,9 @@ def command(
         note(f"the graph is too large for a slide: {summary}")
     if size is not None and round(size) < READABLE_SIZE:
         note(
-            f"the smallest text is {size:.2g} points on a slide, but the last row of a lecture hall"
-            f" needs {READABLE_SIZE:.0f}: {_suggest_readable_picture(graph, settings)}"
+            f"the smallest text has {size:.2g} points on a slide, but must have"
+            f" {READABLE_SIZE:.0f} to be readable in the last row of a lecture hall:"
+            f" {_suggest_readable_picture(graph, settings)}"
         )
     if not live:
         return None
@@ -174,5 +175,5 @@ def _suggest_readable_picture(graph: ExpressionGraph, settings: dict[str, Any]) 
 
 
 def _remove_empty_values(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings without empty values."""
+    """Return a copy of the settings without empty values."""
     return {name: value for name, value in settings.items() if value not in (None, {}, ())}

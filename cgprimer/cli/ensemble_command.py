@@ -118,7 +118,7 @@ def command(
         )  # fmt: skip
 
     def save_runs() -> None:
-        """Save the run of each member in the folder."""
+        """Save the run of each ensemble member in the folder."""
         if directory:
             for k, run in enumerate(bag.runs, start=1):
                 run.save(Path(directory, f"member-{k}.json"))
@@ -131,7 +131,7 @@ def command(
 
 
 def _compute_errors(bag: Ensemble, others: Dataset, bootstrap: bool) -> dict[str, Any]:
-    """Compute the errors of the members and of their average on held-out samples."""
+    """Compute the errors of the ensemble members and of their average on held-out samples."""
     spread = bag.spread(others)
     try:
         averaged = bag.averaged_weights_error(others)

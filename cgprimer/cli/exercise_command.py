@@ -118,7 +118,7 @@ def command(
     with progress_bar("sheets") as on_progress:
 
         def report_progress() -> Iterator[tuple[Student, Exercise]]:
-            """Yield the sheets, and update the progress bar after each of them."""
+            """Yield the sheets, and update the progress bar after each sheet."""
             for completed, pair in enumerate(sheets):
                 if on_progress:
                     on_progress(completed, len(roster))

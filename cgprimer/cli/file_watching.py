@@ -53,14 +53,14 @@ def watch_options(function: F) -> F:
 
 
 class NoExpressionsError(UsageError):
-    """The error for a graph file without expressions."""
+    """Raised if a graph file contains no expressions."""
 
 
 _MENDABLE = (SourceError, MissingValueError, NoExpressionsError)  # in the file
 
 
 def start_watching(file: str | None, arguments: dict[str, Any]) -> bool | None:
-    """Remove the options of ``--watch`` from the arguments, and serve the page if requested.
+    """Remove ``--watch`` and its options from the arguments, and serve the page if requested.
 
     Returns:
         None if the page was served until Ctrl-C, otherwise whether the command must return a page.
@@ -92,7 +92,7 @@ def start_watching(file: str | None, arguments: dict[str, Any]) -> bool | None:
 def _serve_until_interrupted(
     context: click.Context, title: str, port: int, open_browser: bool, dark: bool
 ) -> None:
-    """Serve the page of a command and rebuild it after each change of its files, until Ctrl-C."""
+    """Serve the page of a command until Ctrl-C; rebuild it whenever one of its files changes."""
     from cgprimer.visualization.pages.watching.live_pages import LivePage
     from cgprimer.visualization.pages.watching.page_server import serve_page
 
@@ -119,7 +119,7 @@ def _serve_until_interrupted(
             live.refresh()
             if raised and not isinstance(raised[0], _MENDABLE):
                 raise raised[0]
-            note(f"serving {title} at {address} until Ctrl-C")
+            note(f"serving {title} at {address} (press Ctrl-C to stop)")
             if live.error:
                 note(f"error: {live.error}")
             if open_browser and not _open_browser(address):
@@ -133,7 +133,7 @@ def _serve_until_interrupted(
 
 
 def _open_browser(address: str) -> bool:
-    """Open a graphical browser at an address; return whether the browser started."""
+    """Open an address in a graphical browser; return whether the browser started."""
     import webbrowser
 
     try:

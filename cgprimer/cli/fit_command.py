@@ -206,7 +206,7 @@ def command(
     for path in filter(None, [save, plot]):
         note(f"wrote {path}")
     if result.reason == "interrupted":
-        note("interrupted: these are the best values so far")
+        note("interrupted: the printed values are the best found so far")
         sys.exit(INTERRUPTED)
     if not result.converged:
         hint = _suggest_remedy(result, settings["iterations"])
@@ -216,7 +216,7 @@ def command(
 def _fit_to_dict(
     result: Fit, resampled: Bootstrap | None, level: float, *, history: bool
 ) -> dict[str, Any]:
-    """Return a fit as a dictionary for JSON, with its iterations and bootstrap if requested."""
+    """Convert a fit to a dictionary for JSON, with iterations and bootstrap if requested."""
     summary = result.as_dict()
     if history:
         summary["history"] = [vars(trial) for trial in result.history]
@@ -242,7 +242,7 @@ def _suggest_remedy(result: Fit, limit: int) -> str:
 
 
 def _format_steps(result: Fit) -> str:
-    """Format the iterations of a fit as a table, after the normal equations at the start."""
+    """Format the initial normal equations of a fit, followed by a table of its iterations."""
     names = result.problem.vectors.elements
     shown = [names[k] for k in result.problem.free][:_MAX_STEP_PARAMETERS]
     header = ["step", *shown, "sum of squares", "lambda", "accepted"]
@@ -269,7 +269,7 @@ def _format_steps(result: Fit) -> str:
 
 
 def _format_iterate(value: float) -> str:
-    """Format a parameter value of an iteration, with trailing zeros so that digits align."""
+    """Format a parameter value of an iteration, with trailing zeros to align the digits."""
     text = f"{value:#.{_STEP_DIGITS}g}"
     return format_number(value, _STEP_DIGITS) if "e" in text or not value else text
 
@@ -323,7 +323,7 @@ def _format_fit(result: Fit, resampled: Bootstrap | None, level: float) -> str:
 
 
 def _describe_correlation(result: Fit) -> list[str]:
-    """Return a sentence about the pair of parameters with the highest correlation, if high."""
+    """Return a sentence about the most correlated pair of parameters, if highly correlated."""
     size = np.abs(np.nan_to_num(np.tril(result.correlation, -1)))
     if not size.size or size.max() < _HIGH_CORRELATION:
         return []

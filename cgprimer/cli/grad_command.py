@@ -34,7 +34,7 @@ def _format_value(name: str, value: Any) -> str:
         margin = len(name) + len(" = ") + value.ndim
 
         def break_line(ends: re.Match[str]) -> str:  # align each row with the previous row
-            """Return a line break that aligns each row of a matrix with the previous row."""
+            """Return a line break and spaces that align a row of a matrix with the previous row."""
             return f"{ends[1]},\n{' ' * (margin - len(ends[1]))}["
 
         return f"{name} = " + re.sub(r"(\]+), \[", break_line, repr(value.tolist()))
@@ -44,7 +44,7 @@ def _format_value(name: str, value: Any) -> str:
 
 
 def _format_points(graph: ExpressionGraph, at: dict[str, Any], result: Derivatives) -> str:
-    """Format derivatives at several points as a table; return "" for a single point."""
+    """Format derivatives at several points as a table; return "" if there is only one point."""
     free = {*graph.inputs, *graph.parameters} - graph.shapes.keys()
     varied = [n for n, value in at.items() if isinstance(value, list) and n in free]
     if not varied or any(len(at[name]) != len(at[varied[0]]) for name in varied):
@@ -64,7 +64,7 @@ def _format_points(graph: ExpressionGraph, at: dict[str, Any], result: Derivativ
 
 
 def _explain_roles(graph: ExpressionGraph, at: Mapping[str, Any]) -> str:
-    """Return a note if values are given for both undeclared inputs and undeclared parameters.
+    """Return a note if `at` has values for both undeclared inputs and undeclared parameters.
 
     In ``2*x^2 + 3*y^2``, x is an input and y is a parameter because of their names; a point with
     values for both suggests that both derivatives are of interest.
@@ -173,7 +173,7 @@ def command(
     if method == "reverse" and primal.combines_samples:
         note(
             "note: the samples depend on each other: reverse mode computes the contribution of each"
-            " sample to the derivative of the sum; --method forward computes the derivative of each"
+            " sample to the derivative of the sum; --method forward differentiates each sample"
         )
     if not all(map(all_finite, (*result.values.values(), *result.derivatives.values()))):
         cause = why(graph, **point)
@@ -184,7 +184,7 @@ def command(
 def _print_derivatives(
     graph: ExpressionGraph, result: Derivatives, method: str, at: dict[str, Any], *, as_json: bool
 ) -> None:
-    """Print derivatives as JSON, as a table of several points, or one per line."""
+    """Print derivatives as JSON, as a table with a row per point, or one derivative per line."""
     if as_json:
         gradient: dict[str, dict[str, Any]] = {name: {} for name in result.values}
         for (name, other), value in result.derivatives.items():

@@ -23,7 +23,7 @@ _TERM_WIDTH = 30  # characters; the help text of a longer option begins on the n
 
 
 class GroupedOption(click.Option):
-    """An option that the help shows under the heading of a group.
+    """A command-line option that the help shows under the heading of a group.
 
     Args:
         *declarations: the spellings of the option, as for :class:`click.Option`.
@@ -36,7 +36,7 @@ class GroupedOption(click.Option):
         self.group = group
 
     def get_help_extra(self, ctx: click.Context) -> Any:
-        """Return what click appends to the help text: the default value, but not the range."""
+        """Return the extras that click appends to a help text, without the range of values."""
         extra = super().get_help_extra(ctx)
         extra.pop("range", None)
         return extra
@@ -57,7 +57,7 @@ class GroupedHelp(click.Command):
     """A command whose help shows the options of each group under a heading."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options under the headings of their groups, or a few under one heading."""
+        """Write the options under group headings, or under one heading if there are few options."""
         groups: dict[str, list[tuple[str, str]]] = {}
         parameters = self.get_params(ctx)
         grouped = len(parameters) > _MAX_UNGROUPED

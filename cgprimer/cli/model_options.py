@@ -57,7 +57,7 @@ def model_options(function: F) -> F:
 def collect_models(
     graph: ExpressionGraph | None, graphs: tuple[str, ...], sizes: tuple[str, ...], activation: str
 ) -> dict[str, ExpressionGraph]:
-    """Return the graphs to train, keyed by name; empty if FILE is the only graph.
+    """Return the graphs to train, keyed by name; empty if FILE is the only graph to train.
 
     Raises:
         UsageError: two graphs have the same name, layer sizes are invalid, or no graph is given.
@@ -78,7 +78,7 @@ def collect_models(
 
 
 def _build_graph_name(graph: ExpressionGraph) -> str:
-    """Return the file name of a graph without its ending, or "graph"."""
+    """Return the file name of a graph without its extension, or "graph" without a file."""
     file = graph_file(graph)
     return "graph" if file is None else file.stem
 
@@ -91,7 +91,7 @@ def load_model_data(
     loss: str | list[str],
     allowed: str = "",
 ) -> tuple[ExpressionGraph, Dataset | Blocks, Dataset | Blocks | float | None]:
-    """Load or generate the data of several models; also return a graph that names the columns.
+    """Load or generate data for several models; also return the graph that names the columns.
 
     Without a FILE the last column of the data is the target and all others are inputs.
 

@@ -79,8 +79,8 @@ def command(
       cgprimer new random 12 --seed 7
 
     KIND is mlp, neuron, chain, polynomial, recurrent or random. SIZE is the number of units per
-    layer of an mlp, of inputs of a neuron, of values of a chain, of time steps of a recurrent unit,
-    or of expressions of a random graph, or the degree of a polynomial.
+    layer (mlp), inputs (neuron), values (chain), time steps (recurrent) or expressions (random), or
+    the degree (polynomial).
     """
     check_choice("kind", kind, _OPTIONS_BY_KIND)
     chosen = {name: value for name, value in arguments.items() if is_given(name)}

@@ -35,7 +35,7 @@ def read_range(context: object, option: object, text: str | None) -> tuple[float
 def read_ranges(
     context: object, option: object, texts: Sequence[str]
 ) -> tuple[tuple[float, float], ...]:
-    """Parse the values ``LOW:HIGH`` of a repeated option into pairs of floats."""
+    """Parse the values ``LOW:HIGH`` of a repeatable option into pairs of floats."""
     return tuple(_split_range(text) for text in texts)
 
 
@@ -56,7 +56,7 @@ def read_positive_integers(
 
 
 def read_assignments(context: object, option: object, texts: Sequence[str]) -> dict[str, Any]:
-    """Parse ``NAME=VALUE,...`` into a dictionary; the file of a run supplies its parameters."""
+    """Parse ``NAME=VALUE,...`` into a dictionary; a run file stands for its parameters."""
     learned: dict[str, Any] = {}
     assignments = _split_assignments(texts, "VALUE, or a saved run", learned)
     values = {name: _parse_value(name, value) for name, value in assignments}
@@ -109,7 +109,7 @@ def read_domains(context: object, option: object, texts: Sequence[str]) -> dict[
 
 
 def read_fraction(context: object, option: click.Parameter, number: float) -> float:
-    """Return an option value after checking that it is between 0 and 1."""
+    """Check that an option value is between 0 and 1, and return it."""
     if not 0 < number < 1:
         raise click.BadParameter(f"--{option.name} must be between 0 and 1, got {number:g}")
     return number
@@ -130,7 +130,7 @@ def build_range(low: float, high: float, count: int) -> list[float]:
 
 
 def followed_files() -> set[str]:
-    """Return the mutable set of files that ``--watch`` monitors for changes."""
+    """Return the set of files that ``--watch`` monitors for changes; callers may add files."""
     files: set[str] = click.get_current_context().meta.setdefault(_READ_FILES, set())
     return files
 
@@ -144,7 +144,7 @@ def load_run_or_fit(path: str) -> TrainingRun:
 
 
 def _load_parameters(path: str) -> dict[str, Any]:
-    """Load learned parameters from the file of a run; print a note if its data were normalized."""
+    """Load learned parameters from a run file; print a note if the data were normalized."""
     followed_files().add(path)
     run = load_run_or_fit(path)
     if names := ", ".join(key.partition("/")[2] for key in run.scales):
@@ -161,7 +161,7 @@ def _load_parameters(path: str) -> dict[str, Any]:
 def _split_assignments(
     texts: Sequence[str], expected: str, learned: dict[str, Any] | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Yield the name and the value, both as strings, of each ``NAME=VALUE``.
+    """Yield the name and the value of each ``NAME=VALUE`` as strings.
 
     If `learned` is given, parameters of run files are added to this dictionary.
     """
@@ -239,7 +239,7 @@ def _convert_to_floats(rows: Any) -> Any:
 
 
 def _parse_domain(name: str, values: list[str]) -> Any:
-    """Parse the values of an input into a tuple of floats, or return the keyword ``one-hot``."""
+    """Parse the allowed values of an input into a tuple of floats, or return ``one-hot``."""
     if len(values) == 1 and values[0][:1].isalpha() and values[0] not in ("inf", "nan"):
         return values[0]
     try:

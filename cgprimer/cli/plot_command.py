@@ -11,7 +11,7 @@ _KINDS = {
     "batches": "Plot the loss surface of each mini-batch, and the path of SGD.",
     "boundary": "Plot the predictions of a run over the plane of its two inputs.",
     "cost": "Plot the operations per gradient against the number of parameters, for each method.",
-    "descent": "Plot the loss of Levenberg-Marquardt and of optimizers, from one start.",
+    "descent": "Plot the losses of Levenberg-Marquardt and of optimizers from the same start.",
     "error": "Plot the error of finite differences against the step size.",
     "function": "Plot a function of one variable, its derivatives, and the tangent at a point.",
     "gradients": "Plot the norms of adjoints by depth: vanishing and exploding gradients.",
@@ -22,7 +22,7 @@ _KINDS = {
     "surface": "Plot the mean loss, or a function, over two parameters.",
     "swell": "Plot the size of symbolic derivatives against the depth of nested functions.",
     "variance": "Plot the variance of a mini-batch gradient against the batch size.",
-    "workers": "Plot the timeline, the losses or the staleness of training with several workers.",
+    "workers": "Plot the timeline, the losses or the staleness of training with multiple workers.",
 }  # name of a module in cgprimer/cli/plots -> contents of the plot
 
 

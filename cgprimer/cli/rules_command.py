@@ -43,7 +43,7 @@ _MAX_LINES = 200
     metavar="NAME,...",
     multiple=True,
     callback=read_names,
-    help="Names of unspecified functions of the variable (default in a formula: f,g,h,u,v).",
+    help="Names of abstract functions of the variable (default for a formula: f,g,h,u,v).",
 )
 @option(
     "--order", metavar="N", type=click.IntRange(min=1), default=1, help="Order of the derivative."

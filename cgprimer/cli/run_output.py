@@ -20,7 +20,7 @@ from cgprimer.training.runs import TrainingRun, save_run
 
 
 class RunWriter:
-    """Writer of a training run to a file, to a folder, or to both.
+    """A writer that saves a training run to a file, to a folder, or to both.
 
     Args:
         graph: the graph of the run.
@@ -43,7 +43,7 @@ class RunWriter:
         return bool(self.save or self.folder)
 
     def write_configuration(self, values: dict[str, Any]) -> None:
-        """Write the graph and a run.toml, in which paths are relative to the folder."""
+        """Write the graph, and a run.toml with paths that are relative to the folder."""
         assert self.folder is not None
         folder = self.folder.path
         try:
@@ -77,7 +77,7 @@ class RunWriter:
             self._try_to_write(lambda: folder.epoch(run))
 
     def _try_to_write(self, write: Callable[[], None]) -> None:
-        """Call a function that writes files; print a note about the first error."""
+        """Call a function that writes files; print a note about the first write error."""
         try:
             write()
         except CgprimerError as error:
@@ -86,7 +86,7 @@ class RunWriter:
             self.error = error
 
     def finish(self, run: TrainingRun, force: bool) -> None:
-        """Save the run at its end; without an output path, save only an interrupted run."""
+        """Save the finished run; without an output path, save only an interrupted run."""
         self.error = None
         run.settings |= {**self.origin, "samples": run.settings["samples"]}
         if run.interrupted and not self.has_target:
@@ -105,7 +105,7 @@ class RunWriter:
             self.error = error
 
     def draw_loss(self, run: TrainingRun, plot: str | None, dark: bool = False) -> None:
-        """Plot the loss to a file, to the folder of the run, or to both."""
+        """Save a plot of the loss to a file, to the folder of the run, or to both."""
         paths = [Path(plot)] if plot else []
         if self.folder and self.error is None:
             paths.append(self.folder.path / LOSS)
@@ -117,13 +117,13 @@ class RunWriter:
         self.written += paths[: 1 if plot else 0]
 
     def resume_hint(self) -> str:
-        """Return a clause with the option that resumes the run, or "" if no file was written."""
+        """Return the end of a message that says how to resume the run, or "" without a file."""
         return f"; continue with --resume {self.written[0]}" if self.written else ""
 
 
 @contextmanager
 def catch_interrupts() -> Iterator[Callable[[], None]]:
-    """Raise KeyboardInterrupt at the first Ctrl-C only, so that results are saved and printed.
+    """Interrupt only at the first Ctrl-C, so that results can still be saved and printed.
 
     Yields:
         A function after whose call Ctrl-C is ignored.

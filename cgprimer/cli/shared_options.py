@@ -36,7 +36,7 @@ class NumberRange(click.FloatRange):
     """A range of floats that rejects nan, which :class:`click.FloatRange` accepts."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Convert an option value to a float in the range; reject nan."""
+        """Convert an option value to a float; reject nan and values outside the range."""
         number = super().convert(value, param, ctx)
         if isnan(number):
             self.fail(f"{value!r} is not a number", param, ctx)
@@ -73,7 +73,7 @@ domain_option = option(
     multiple=True,
     metavar="NAME=VALUES,...",
     callback=read_domains,
-    help="Allowed values of inputs, such as y=0,1 or y=one-hot (default: as declared).",
+    help="Allowed values of inputs, such as y=0,1 or y=one-hot (default: declared domains).",
 )
 wrt_option = option(
     "--wrt",
@@ -81,7 +81,7 @@ wrt_option = option(
     multiple=True,
     metavar="NAME,...",
     callback=read_names,
-    help="Variables to differentiate with respect to (default: parameters, or inputs if none).",
+    help="Variables to differentiate with respect to (default: parameters, otherwise inputs).",
 )
 engine_option = option(
     "--engine",
@@ -140,7 +140,7 @@ dark_option = option("--dark", group=OUTPUT, is_flag=True, help="Use a dark colo
 
 
 def sampling_options(function: F) -> F:
-    """Add the options ``--seed``, ``--low``, ``--high`` and ``--noise`` of generated data."""
+    """Add the options ``--seed``, ``--low``, ``--high`` and ``--noise`` for generated data."""
     for decorate in reversed(
         (
             option(
@@ -182,7 +182,7 @@ def sampling_options(function: F) -> F:
 
 
 def method_options(default: str | None = None) -> Callable[[F], F]:
-    """Return a decorator that adds ``--method`` and the options of each method."""
+    """Return a decorator that adds ``--method`` and the options of all differentiation methods."""
     decorators = (
         option(
             "--method",
@@ -267,7 +267,7 @@ def take_method_options(method: str | None, arguments: dict[str, Any]) -> dict[s
 
 
 def refuse_generation_options(truth: Any, allowed: str = "") -> None:
-    """Raise an error if options of generated data are given for data from a file.
+    """Raise an error if options for generated data are used with data from a file.
 
     Raises:
         click.UsageError: such an option is given on the command line.
@@ -284,6 +284,6 @@ def refuse_generation_options(truth: Any, allowed: str = "") -> None:
 
 
 def is_given(name: str) -> bool:
-    """Return whether an option is given on the command line or in a configuration file."""
+    """Return whether an option is set on the command line or in a configuration file."""
     source = click.get_current_context().get_parameter_source(name)
     return source is not ParameterSource.DEFAULT

@@ -41,7 +41,7 @@ _MAX_TITLE = 60  # characters
     "--method",
     type=click.Choice(["forward", "reverse", "path-sum", "finite-difference"]),
     default="reverse",
-    help="Differentiation method of the slides and of the tab that is open at first.",
+    help="Differentiation method for the slides and for the initially open tab.",
 )
 @option(
     "--scheme",

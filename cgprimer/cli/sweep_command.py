@@ -52,7 +52,8 @@ _samples_option = option(
     "--threshold",
     metavar="NUMBER",
     type=float,
-    help="Loss to which the table counts the steps (default: 10 % of the initial loss).",
+    help="Loss to reach; the table counts the steps until then (default: 10 % of the initial"
+    " loss).",
 )
 @option(
     "--jobs",
@@ -106,7 +107,7 @@ def command(
       cgprimer sweep lecture --samples 20,100,500 --noise 5 --batch-size all --epochs 300
       cgprimer sweep lecture --sizes 1-4-1,1-16-1 --samples 500 --validation 0.3
 
-    Separate several values of a setting by commas; a single value applies to all runs. All runs
+    Separate multiple values of a setting with commas; a single value applies to all runs. All runs
     start with the same parameters and use the samples in the same order, unless the seeds vary.
     Columns of the data are matched with each graph by name, otherwise by position. Without FILE,
     the last column of --data is the target.
@@ -162,15 +163,15 @@ def _print_sweep(result: Sweep, *, as_json: bool) -> None:
 
 
 def _note_longer_epochs(result: Sweep) -> None:
-    """Print a note if runs with more samples have more steps per epoch."""
+    """Print a note if runs differ in their number of steps per epoch."""
     different = {name: len({r.settings[name] for r in result.runs}) > 1 for name in _RUN_LENGTHS}
     if different["steps_per_epoch"] and not different["epochs"]:
-        hint = "--batch-size all makes one step per epoch"
-        note(f"note: with more samples, an epoch has more steps; {hint}")
+        hint = "use --batch-size all for one step per epoch"
+        note(f"note: runs with more samples have more steps per epoch; {hint}")
 
 
 def _count_samples_to_generate(sizes: tuple[int, ...], validation: str | float | None) -> int:
-    """Return the number of samples to generate for the largest training set and validation."""
+    """Count the samples to generate for the largest training set and the validation set."""
     if len(set(sizes)) < 2:
         return sizes[0] if sizes else _DEFAULT_SAMPLES
     if isinstance(validation, str):

@@ -35,7 +35,9 @@ _FORMS = ("cpu", "cpu-interpreter", "cuda", "cuda-interpreter")
     help="Variables to differentiate with respect to (default: all parameters); requires --method.",
 )
 @option(
-    "--training", is_flag=True, help="Include the dropout masks and batch statistics of training."
+    "--training",
+    is_flag=True,
+    help="Include the dropout masks and batch statistics that training uses.",
 )
 @option("--loss", metavar="LOSS", help="Loss to add as a node after the outputs, as in training.")
 @option("--scalars", is_flag=True, help="Expand arrays into scalar instructions.")
@@ -67,9 +69,9 @@ def command(
       cgprimer tape -e "xw = sin(k*xa)" --method forward --wrt xa
       cgprimer tape matrix_backpropagation --method reverse
 
-    With --loss, --passes and --code show code that sums over the samples; otherwise, code that
-    computes one value per sample. --code cpu and --code cuda show the code for a tape of this size,
-    cpu-interpreter and cuda-interpreter the interpreter for large tapes. No GPU is required.
+    With --loss, --passes and --code show code that sums over the samples; without --loss, they show
+    code that computes one value per sample. --code cpu and --code cuda show the code for this tape;
+    cpu-interpreter and cuda-interpreter show the interpreter for large tapes. No GPU is required.
     """
     from cgprimer.backends.plans.plan_printing import format_passes, truncate_lines
     from cgprimer.core.derivatives import tape_with_elements

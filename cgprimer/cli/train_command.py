@@ -25,7 +25,7 @@ def _read_file_argument(context: click.Context, _: object, file: str | None) -> 
 
 
 def _parse_resume_option(context: click.Context, parameter: object, path: str | None) -> str | None:
-    """Return the file of the run to resume; for a folder, also load its configuration."""
+    """Return the path of the run file to resume; for a folder, also load its configuration."""
     if path is None or not os.path.isdir(path):
         return path
     from cgprimer.training.run_directory import CONFIG

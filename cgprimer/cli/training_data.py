@@ -26,7 +26,7 @@ def load_or_generate_data(
     *,
     allowed: str = "",
 ) -> tuple[Dataset | Blocks, Dataset | Blocks | float | None]:
-    """Load or generate data; return also the validation data or the fraction to hold out.
+    """Load or generate data; also return the validation data or the fraction to hold out.
 
     Args:
         graph: the graph whose inputs, outputs and loss determine the columns.
@@ -56,11 +56,11 @@ def load_or_generate_data(
 def _load_data(
     graph: ExpressionGraph, path: str, loss: str | list[str], columns: dict[str, str]
 ) -> Dataset | Blocks:
-    """Load the data columns that a graph and its loss need."""
+    """Load the data columns that a graph and its loss require."""
     parameters = [name for name in list_column_names(path, columns) if name in graph.parameters]
     if parameters:
         note(
-            f"note: the column {parameters[0]} is not used, because {parameters[0]} is a parameter;"
+            f"note: column {parameters[0]} is ignored because {parameters[0]} is a parameter;"
             f" declare 'input {parameters[0]}' in the graph to use it"
         )
     return load_samples(graph, path, loss, columns)

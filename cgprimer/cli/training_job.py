@@ -38,7 +38,7 @@ Data = Dataset | Blocks
 
 @dataclass(frozen=True)
 class TrainingOutputs:
-    """Options of ``cgprimer train`` for the output files and the printed results."""
+    """The options of ``cgprimer train`` for output files and printed results."""
 
     plot: str | None
     dark: bool
@@ -108,7 +108,7 @@ def _train_and_save(
     writer: RunWriter,
     force: bool,
 ) -> TrainingRun:
-    """Train a graph and save the run, also after Ctrl-C.
+    """Train a graph and save the run, even after Ctrl-C or an error.
 
     Raises:
         TrainingError: training failed; the run up to the failure is saved if a file is given.
@@ -157,7 +157,7 @@ def _print_results(
     validation: Data | None,
     as_json: bool,
 ) -> None:
-    """Print the learned parameters, identifiability and, if there are metrics, the score."""
+    """Print the learned parameters, their identifiability and, with metrics, the score."""
     determined = None
     if run.settings["loss"] != OUTPUT:  # without targets the data determine no parameters
         determined = identifiability(graph, normalize_data(dataset, run.scales), run.parameters)
@@ -184,15 +184,15 @@ def _print_results(
 
 
 def _print_notes(run: TrainingRun, graph: ExpressionGraph, writer: RunWriter) -> None:
-    """Print written files and warnings; exit with an error if the run is incomplete or unsaved."""
+    """Print file names and warnings; exit with an error if the run is incomplete or unsaved."""
     for path in writer.written:
         note(f"wrote {path}")
     if not graph.inputs:
-        note("note: the graph has no inputs, so all samples are equal")
+        note("note: the graph has no inputs, so all samples are identical")
     if 0 < run.start_loss < run.loss:
         note("note: the loss increased; try a smaller learning rate (--learning-rate)")
     if writer.error:
-        note(f"error: the run is not saved: {writer.error}")
+        note(f"error: the run was not saved: {writer.error}")
     if run.interrupted:
         note(f"interrupted at step {run.steps:,}{writer.resume_hint()}")
     if run.interrupted or writer.error:
@@ -200,7 +200,7 @@ def _print_notes(run: TrainingRun, graph: ExpressionGraph, writer: RunWriter) ->
 
 
 def _resume_in_directory(outputs: TrainingOutputs, start: dict[str, float]) -> TrainingOutputs:
-    """Return the output options of a resumed run, which continues to write to its folder.
+    """Return the output options of a resumed run, which writes to its original folder again.
 
     Raises:
         click.UsageError: initial values are given.
@@ -220,7 +220,7 @@ def _adopt_settings(
     method_options: dict[str, Any],
     outputs: TrainingOutputs,
 ) -> dict[str, Any]:
-    """Replace settings that are not given on the command line by those of the saved run.
+    """Use the settings of a saved run, except for settings given on the command line.
 
     Returns:
         The options of the method.
@@ -241,12 +241,15 @@ def _adopt_settings(
     for name in DATA_ARGUMENTS:
         before, now = saved.get(name, settings[name]), settings[name]
         if name != "samples" and _remove_folder(now) != _remove_folder(before):
-            note(f"note: the run began with other data ({name}); its losses are not comparable")
+            note(
+                f"note: the run was started with different data ({name}); the losses are not"
+                " comparable"
+            )
     return method_options
 
 
 def _lacks_files(outputs: TrainingOutputs) -> bool:
-    """Return whether requested files of a complete run are still to be written."""
+    """Return whether requested output files of a complete run are missing."""
     save, resume, directory = outputs.save, outputs.resume or "", outputs.directory
     if outputs.plot or (save and Path(save).resolve() != Path(resume).resolve()):
         return True
@@ -255,5 +258,5 @@ def _lacks_files(outputs: TrainingOutputs) -> bool:
 
 
 def _remove_folder(value: Any) -> Any:
-    """Return the file name of a path without its folder; return other values unchanged."""
+    """Return the file name of a path without its folder; return non-paths unchanged."""
     return Path(value).name if isinstance(value, str) else value

@@ -46,7 +46,7 @@ _COMMA = re.compile(r",(?![^(\[]*[)\]])")  # commas outside of brackets
 
 
 def validate_option(name: str, value: Any) -> Any:
-    """Validate the value of a setting; report an error as an error of the option."""
+    """Validate the value of a training setting; report errors as errors of the option."""
     from cgprimer.training.settings import validate_setting
 
     try:
@@ -71,7 +71,7 @@ class SettingOption(GroupedOption):
         self._value_reader = callback
 
     def _read_setting(self, context: click.Context, parameter: click.Parameter, value: Any) -> Any:
-        """Convert and validate the value of the setting."""
+        """Convert and validate the option value for the training setting."""
         if self._value_reader is not None:
             value = self._value_reader(context, parameter, value)
         return validate_option(str(self.name), value)
@@ -107,7 +107,7 @@ class SettingListOption(GroupedOption):
     def _read_setting_list(
         self, context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
     ) -> Any:
-        """Return a list of validated values, or one dictionary of values keyed by parameter."""
+        """Parse the option value into a list of values, or into a dictionary keyed by parameter."""
         read = self._value_reader
         if read is not None and any("=" in text for text in texts):
             return validate_option(self.setting, read(context, parameter, texts))
@@ -125,7 +125,7 @@ class SettingListOption(GroupedOption):
 
 
 def run_options(*, lists: bool = False, samples: _Decorator = samples_option) -> Callable[[F], F]:
-    """Return a decorator that adds the options of all commands that train.
+    """Return a decorator that adds the options that all training commands share.
 
     Args:
         lists: let the options of settings accept several values, as in a sweep.
@@ -163,7 +163,7 @@ def run_options(*, lists: bool = False, samples: _Decorator = samples_option) ->
 
 
 def read_validation(context: object, parameter: object, text: str | None) -> str | float | None:
-    """Parse a fraction of the samples, or return the path of a file."""
+    """Parse the fraction of validation samples, or return the path of a validation file."""
     try:
         fraction = None if text is None else float(text)
     except ValueError:
@@ -183,7 +183,7 @@ validation_option = option(
 
 
 def _create_model_options(setting_option: _OptionFactory) -> tuple[_Decorator, ...]:
-    """Create the options of the loss and of normalization."""
+    """Create the options for the loss and for normalization."""
     return (
         setting_option(
             "--loss",
@@ -209,7 +209,7 @@ def _create_model_options(setting_option: _OptionFactory) -> tuple[_Decorator, .
 
 
 def _create_dtype_option(setting_option: _OptionFactory) -> _Decorator:
-    """Create the option of the floating-point precision."""
+    """Create the option for the floating-point precision."""
     return setting_option(
         "--dtype",
         group=DIFFERENTIATION,
@@ -223,7 +223,7 @@ def _create_dtype_option(setting_option: _OptionFactory) -> _Decorator:
 def _create_optimizer_options(
     value_option: _OptionFactory, setting_option: _OptionFactory
 ) -> tuple[_Decorator, ...]:
-    """Create the optimizer options; a sweep may vary those of `setting_option`."""
+    """Create the optimizer options; a sweep can vary options from `setting_option`."""
     value_option, setting_option = (
         partial(factory, group=OPTIMIZER) for factory in (value_option, setting_option)
     )
@@ -284,7 +284,7 @@ def _create_optimizer_options(
 def _create_regularization_options(
     value_option: _OptionFactory, setting_option: _OptionFactory
 ) -> tuple[_Decorator, ...]:
-    """Create the regularization options; a sweep may vary those of `setting_option`."""
+    """Create the regularization options; a sweep can vary options from `setting_option`."""
     value_option, setting_option = (
         partial(factory, group=REGULARIZATION) for factory in (value_option, setting_option)
     )
@@ -362,7 +362,7 @@ def _create_stopping_options(setting_option: _OptionFactory) -> tuple[_Decorator
 def _create_recording_options(
     value_option: _OptionFactory, setting_option: _OptionFactory
 ) -> tuple[_Decorator, ...]:
-    """Create the options of metrics and checkpoints."""
+    """Create the options for metrics and checkpoints."""
     return (
         value_option(
             "--metrics",
@@ -377,7 +377,7 @@ def _create_recording_options(
             group=OUTPUT,
             metavar="N|Ns",
             default="30s",
-            help="Checkpoint interval, in epochs (10) or seconds (10s).",
+            help="Checkpoint interval in epochs, such as 10, or in seconds, such as 10s.",
         ),
     )
 
@@ -385,7 +385,7 @@ def _create_recording_options(
 def _create_worker_options(
     value_option: _OptionFactory, setting_option: _OptionFactory
 ) -> tuple[_Decorator, ...]:
-    """Create the worker options; a sweep may vary those of `setting_option`."""
+    """Create the worker options; a sweep can vary options from `setting_option`."""
     value_option, setting_option = (
         partial(factory, group=WORKERS) for factory in (value_option, setting_option)
     )
@@ -444,7 +444,7 @@ def _create_placement_options(setting_option: _OptionFactory) -> tuple[_Decorato
         setting_option(
             "--place",
             metavar="layers:N",
-            help="Cut the graph by layers into N stages, one per worker.",
+            help="Cut the graph between layers into N stages, one per worker.",
         ),
         setting_option(
             "--micro-batches",

@@ -56,7 +56,7 @@ def format_run(
 
 
 def _format_losses(run: TrainingRun) -> list[str]:
-    """Format the losses at start and end, the numbers of epochs and steps, and the settings."""
+    """Format the initial and final losses, the numbers of epochs and steps, and the settings."""
     settings = run.settings
     held_out = isinstance(settings["validation"], float)
     samples = settings["samples"] - (settings["validation_samples"] if held_out else 0)
@@ -77,7 +77,7 @@ def _format_losses(run: TrainingRun) -> list[str]:
 def _build_parameter_rows(
     run: TrainingRun, determined: Identifiability | None, graph: ExpressionGraph, converged: bool
 ) -> list[list[str]]:
-    """Return a table row for each parameter and each combination that the data determine."""
+    """Return a table row for each parameter and each identifiable combination of parameters."""
     undetermined = determined.undetermined() if determined else ()
     declared = run.parameters.keys() - graph.initializers.keys()
     reference_values = run.truth or {
@@ -109,7 +109,7 @@ def _build_parameter_rows(
 
 
 def _suggest_longer_training(run: TrainingRun, converged: bool) -> list[str]:
-    """Return a hint if training ended before the loss was near its minimum."""
+    """Return the lines of a hint if training ended before the loss was near its minimum."""
     if converged or run.stopped != "finished" or not run.steps:
         return []
     rate = format_number(run.settings["learning_rate"], 3)
@@ -121,7 +121,7 @@ def _suggest_longer_training(run: TrainingRun, converged: bool) -> list[str]:
 
 
 def _format_worker_record(run: TrainingRun) -> list[str]:
-    """Format a summary and a timeline of a run with several workers."""
+    """Format a summary and a timeline of a run with multiple workers."""
     if not run.team:
         return []
     from cgprimer.training.distributed.worker_record import (
@@ -152,7 +152,7 @@ def _format_validation_losses(run: TrainingRun) -> list[str]:
 
 
 def format_score(score: Score, samples: str = "samples") -> list[str]:
-    """Format loss, R^2 and, for classes, accuracy and confusion matrix as lines of text."""
+    """Format the loss, R^2 and, for classes, accuracy and confusion matrix, as text."""
     r2 = "" if np.isnan(score.r2) else f", R^2 {format_number(score.r2)}"
     lines = [f"loss {format_number(score.loss)} over {score.samples:,} {samples}{r2}"]
     if (confusion := score.confusion) is None:

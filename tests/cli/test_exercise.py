@@ -88,7 +88,7 @@ def test_another_sheet_is_one_line(tmp_path: Path) -> None:
     for seed in (1, 2):
         run("exercise", "--kind", "trace", "--seed", seed, "-o", f"s{seed}", cwd=tmp_path)
     said = run("check", "trace", "s1/grader/sheets.json", "s2/students/sheet.csv", cwd=tmp_path)
-    assert "broken answers: sheet.csv answers sheet" in said.stdout
+    assert "broken answers: sheet.csv contains answers to sheet" in said.stdout
 
 
 @pytest.mark.parametrize(

@@ -194,4 +194,4 @@ def test_a_save_that_fails_comes_after_the_report(interrupt: bool, tmp_path: Pat
     out, err = end_of(process)
     assert process.returncode == (130 if interrupt else 1), err
     assert "ab + bc" in out
-    assert "the run is not saved" in err
+    assert "the run was not saved" in err

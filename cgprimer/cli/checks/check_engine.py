@@ -86,7 +86,7 @@ def command(
     )
     if about:
         if stage is None:
-            raise UsageError("--about requires a stage", hint="add --stage N, with N from 1 to 10")
+            raise UsageError("--about requires --stage", hint="add --stage N, with N from 1 to 10")
         click.echo(read_stage_page(stage), nl=False)
         context.exit()
     if draw or traced:
@@ -102,7 +102,7 @@ def command(
 def _show_values(
     path: Path, draw: str | None, traced: bool, text: str | None, options: Mapping[str, Any]
 ) -> None:
-    """Print or draw the values and gradients that a submission computes."""
+    """Print or draw the values and gradients that a submitted engine computes."""
     from cgprimer.course.checks.engine_check import DEFAULT_EXPRESSION, build_engine_graph
     from cgprimer.course.checks.sandbox import Limits
 
@@ -136,7 +136,7 @@ def _build_value_rows(graph: ExpressionGraph, grads: dict[str, float]) -> list[l
 
 
 def _draw_values(graph: ExpressionGraph, grads: dict[str, float], path: Path) -> None:
-    """Draw the graph that a submission builds, with its values and gradients."""
+    """Draw the graph that a submitted engine builds, with its values and gradients."""
     from cgprimer.visualization.diagrams.diagram_formats import formats, save_diagram
     from cgprimer.visualization.diagrams.figure_files import check_picture_path
     from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram

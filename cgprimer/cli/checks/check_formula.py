@@ -35,7 +35,7 @@ from cgprimer.support.files import write_atomically
     metavar="NAME,...",
     multiple=True,
     callback=read_names,
-    help="Variables to differentiate with respect to (default: parameters, or inputs if none).",
+    help="Variables to differentiate with respect to (default: parameters, otherwise inputs).",
 )
 @option(
     "--loss",
@@ -56,7 +56,7 @@ from cgprimer.support.files import write_atomically
     "--feedback",
     type=click.Choice(["points", "part", "mistake"]),
     default="mistake",
-    help="Detail of the feedback: total points, verdict on each part, or likely mistakes.",
+    help="Level of feedback: total points, verdict on each part, or likely mistakes.",
 )
 @json_option
 @option("--junit", metavar="PATH", type=click.Path(), help="Write the results as JUnit XML.")
@@ -92,7 +92,7 @@ def command(
     check_outputs(force, junit)
     if answer is None and "=" not in file:
         raise click.UsageError(
-            'missing ANSWER; alternatively give a rule: "d(coth(x)) = -csch(x)^2"'
+            'missing ANSWER; to check a rule, write it as "d(coth(x)) = -csch(x)^2"'
         )
     result = check_formula(file if answer is None else load(file), answer, **settings).at(feedback)
     for text in result.notes:

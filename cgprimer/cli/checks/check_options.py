@@ -47,7 +47,7 @@ _SWITCHES = {"--force", "--fresh", "--json", "--only-wrong"}
 
 @dataclass(frozen=True)
 class CheckOptions:
-    """Options that all kinds of checks share, except for the limits of the sandbox."""
+    """The values of the options that all kinds of checks share, except for sandbox limits."""
 
     feedback: str
     only_wrong: bool
@@ -73,7 +73,7 @@ _REPORT_OPTIONS = (
         group=_REPORT,
         type=click.Choice(["points", "part", "mistake"]),
         default="mistake",
-        help="Detail of the feedback: total points, verdict on each part, or likely mistakes.",
+        help="Level of feedback: total points, verdict on each part, or likely mistakes.",
     ),
     option(
         "--only-wrong", group=_REPORT, is_flag=True, help="Show only parts without full points."
@@ -84,7 +84,7 @@ _REPORT_OPTIONS = (
         group=_REPORT,
         metavar="PATH",
         type=click.Path(),
-        help="Class list (CSV), whose columns are added to the file of --csv.",
+        help="Class list (CSV) whose columns are added to the --csv file.",
     ),
     option(
         "--csv",
@@ -112,7 +112,7 @@ _REPORT_OPTIONS = (
         group=_REPORT,
         metavar="PATH",
         type=click.Path(),
-        help="Write results for Gradescope: results.json, or a folder for several submissions.",
+        help="Write results for Gradescope: results.json, or a folder for multiple submissions.",
     ),
 )
 _BATCH_OPTIONS = (
@@ -129,7 +129,7 @@ _BATCH_OPTIONS = (
         group=_BATCH,
         metavar="PATH",
         type=click.Path(),
-        help="File of finished results to resume from (default for a folder: FOLDER.journal).",
+        help="File of finished results, to resume a check (default for a folder: FOLDER.journal).",
     ),
     option(
         "--fresh",
@@ -225,7 +225,7 @@ def submission_options(function: F) -> F:
 
 
 def check_command() -> Callable[[Callable[..., Check]], click.Command]:
-    """Return a decorator that creates a command from a function that returns a :class:`Check`.
+    """Return a decorator that turns a function that returns a :class:`Check` into a command.
 
     Parameters of the function come before :func:`submission_options`::
 
@@ -237,7 +237,7 @@ def check_command() -> Callable[[Callable[..., Check]], click.Command]:
     """
 
     def decorate(function: Callable[..., Check]) -> click.Command:
-        """Create a command that calls the function and checks submissions with its result."""
+        """Create a command that checks submissions with the check that the function returns."""
 
         @wraps(function)
         def run_check(submissions: tuple[str, ...], **arguments: Any) -> None:
@@ -292,7 +292,7 @@ def _write_files(check: Check, submissions: Sequence[str], options: CheckOptions
 
 
 def _select_autograder_arguments(arguments: Sequence[str]) -> tuple[list[str], dict[str, bytes]]:
-    """Return the arguments that an autograder needs, and the contents of the files they name."""
+    """Return the arguments that an autograder needs, and the files to which they refer."""
     selected: list[str] = []
     files: dict[str, bytes] = {}
     rest = iter(arguments[arguments.index("check") + 2 :])
@@ -355,7 +355,7 @@ def _check_submissions(
 def _find_single_submission(
     check: Check, paths: Sequence[Path], options: CheckOptions
 ) -> dict[str, Path]:
-    """Return the only submission, for Gradescope; write errors to the result file instead.
+    """Return the only submission; for Gradescope, write errors to the result file.
 
     Returns:
         The path of the submission keyed by its name; empty if there is no submission, as the
@@ -393,7 +393,7 @@ def _find_single_submission(
 
 
 def _check_result_paths(options: CheckOptions, own_files: set[str], for_gradescope: bool) -> None:
-    """Refuse to overwrite files, except for those of an earlier run of the check."""
+    """Refuse to overwrite files, except for files that an earlier run of the check wrote."""
     if options.fresh:
         check_outputs(options.force, options.journal)
     paths = [path for path in (options.csv, options.page, options.junit) if path]
@@ -432,7 +432,7 @@ def _write_result_files(batch: Batch, title: str, options: CheckOptions) -> list
 
 
 def _write_gradescope(path: str, results: Sequence[Result]) -> None:
-    """Write the results.json of one submission, or a folder with a file per submission."""
+    """Write results.json for one submission, or a folder with one file per submission."""
     if path.endswith(".json"):
         for result in results:
             write_atomically(path, format_json(convert_to_gradescope(result)))
@@ -449,11 +449,11 @@ def _write_gradescope(path: str, results: Sequence[Result]) -> None:
 def _select_class_list_columns(
     students: Sequence[Student], results: Sequence[Result]
 ) -> dict[str, dict[str, str]]:
-    """Return the class-list columns of each submission; note students without a submission."""
+    """Return the class-list columns for each submission; note students without a submission."""
     names = {r.submission: Path(remove_ending(r.submission)).name for r in results}
     students_by_name = students_by_submission(students, names)
     if students and (unknown := [name for name in names if name not in students_by_name]):
-        note(f"note: not on the class list: {join_names(unknown, 8)}")
+        note(f"note: the class list does not contain {join_names(unknown, 8)}")
     present = {student.key for student in students_by_name.values()}
     if absent := [student.name for student in students if student.key not in present]:
         note(f"note: no submission from {join_names(absent, 8)}")
@@ -485,7 +485,7 @@ def _print_batch(batch: Batch, results: Sequence[Result], options: CheckOptions,
     for mistake, who in group_by_mistake(results).items():
         click.echo(f"{len(who)} x {mistake}")
     for name, earlier in batch.same.items():
-        note(f"note: {name} and {earlier} are the same file")
+        note(f"note: {name} and {earlier} have identical contents")
     for student, repeated in find_repeated_submissions(
         result.submission for result in results
     ).items():

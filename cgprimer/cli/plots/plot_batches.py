@@ -32,7 +32,7 @@ from cgprimer.expressions import ExpressionGraph
     "--data",
     metavar="PATH",
     type=click.Path(),
-    help="Data file, of which the first samples are used (default: generated data).",
+    help="Data file; only its first samples are used (default: generated data).",
 )
 @option("--batch-size", metavar="N", type=int, default=4, help="Mini-batch size.")
 @option("--batches", metavar="N", type=int, default=3, help="Number of mini-batches, at most 5.")
@@ -49,7 +49,8 @@ from cgprimer.expressions import ExpressionGraph
     metavar="LOW:HIGH",
     multiple=True,
     callback=read_ranges,
-    help="Plotted range of a parameter; give it twice (default: 3 on either side of each value).",
+    help="Plotted range of a parameter; repeat for the second one (default: 3 on either side of"
+    " each value).",
 )
 @option(
     "--at",

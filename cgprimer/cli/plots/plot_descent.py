@@ -53,7 +53,7 @@ from cgprimer.expressions import ExpressionGraph
     help="Output file: .png, .svg or .pdf.",
 )
 def command(graph: ExpressionGraph, output: str, **arguments: Any) -> None:
-    """Plot the loss of Levenberg-Marquardt and of optimizers against the step, from one start.
+    """Plot the losses of Levenberg-Marquardt and of optimizers from the same start.
 
     \b
     Examples:

@@ -64,6 +64,6 @@ def command(graph: ExpressionGraph, output: str, **arguments: Any) -> None:
       cgprimer plot error -e "xw = sin(xa)" --at xa=1 -o steps.png
       cgprimer plot error lecture --wrt ab -o lecture-error.svg --dark
 
-    Errors refer to a derivative with fifty digits. A star marks the best step of each scheme.
+    The reference derivative has fifty digits. A star marks the best step of each scheme.
     """
     write_plot(plot.error, output, graph, **arguments)

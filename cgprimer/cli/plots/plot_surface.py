@@ -45,7 +45,8 @@ from cgprimer.expressions import ExpressionGraph
     metavar="LOW:HIGH",
     multiple=True,
     callback=read_ranges,
-    help="Plotted range of a parameter; give it twice (default: 3 on either side of the minimum).",
+    help="Plotted range of a parameter; repeat for the second one (default: 3 on either side of"
+    " the minimum).",
 )
 @option(
     "--at",
@@ -73,14 +74,14 @@ from cgprimer.expressions import ExpressionGraph
     metavar="NAME=VALUE,...",
     multiple=True,
     callback=read_assignments,
-    help="Learning rates of optimizers, such as sgd=0.1 (default: from the gradient at the start).",
+    help="Learning rates of optimizers, such as sgd=0.1 (default: based on the initial gradient).",
 )
 @option("--steps", metavar="N", type=int, default=200, help="Number of steps of each optimizer.")
 @option(
     "--loss",
     metavar="NAME|TEXT",
-    help="Loss name, expression in out and target, or output (default: squared-error;"
-    " output without inputs).",
+    help="Loss name, expression in out and target, or 'output' (default: squared-error,"
+    " or 'output' for a graph without inputs).",
 )
 @option("--seed", metavar="N", type=int, default=0, help="Random seed.")
 @dark_option
@@ -104,6 +105,6 @@ def command(graph: ExpressionGraph, output: str, **arguments: Any) -> None:
       cgprimer plot surface lecture --over ab,cd --gradient 3 --optimizers sgd -o arrows.png
       cgprimer plot surface -e "xw = k*xa + b; parameter k=3, b=-1" --rates sgd=0.3 -o a.svg
 
-    Other parameters keep their declared values or those of --at. Each step uses all samples.
+    Other parameters keep their declared values or the values of --at. Each step uses all samples.
     """
     write_plot(plot.surface, output, graph, **arguments)

@@ -35,7 +35,7 @@ from cgprimer.cli.shared_options import dark_option
 )
 @click.argument("runs", nargs=-1, required=True, type=click.Path(), metavar="RUN...")
 def command(runs: tuple[str, ...], output: str, **arguments: Any) -> None:
-    """Plot the timeline, the losses or the staleness of training with several workers.
+    """Plot the timeline, the losses or the staleness of training with multiple workers.
 
     \b
     Examples:

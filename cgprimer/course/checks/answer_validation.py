@@ -84,7 +84,7 @@ def list_of(form: Form, length: int | None = None, max_length: int | None = None
 
 
 def row_of(*forms: Form) -> Form:
-    """Return a predicate for lists whose k-th entry satisfies the k-th of the given predicates."""
+    """Return a predicate for lists whose k-th entry satisfies the k-th given predicate."""
     return lambda value: (
         type(value) is list
         and len(value) == len(forms)
@@ -98,7 +98,7 @@ def mapping_of(form: Form) -> Form:
 
 
 def record(**fields: Form) -> Form:
-    """Return a predicate for dictionaries with exactly the given keys and forms of values."""
+    """Return a predicate for dictionaries with exactly the given keys and with valid values."""
     return lambda value: (
         type(value) is dict
         and value.keys() == fields.keys()
@@ -114,7 +114,7 @@ _STRINGS = list_of(is_string)
 
 
 def _is_gradient_answer(value: Any) -> bool:
-    """Return whether a value is a gradient, or a well-formed report that a call was impossible."""
+    """Return whether a value is a gradient, or a valid report that a call was impossible."""
     if not isinstance(value, dict) or "no call" not in value:
         return True
     details = {"missing": _STRINGS, "signature": is_string}
@@ -130,7 +130,7 @@ GRADIENT: Forms = {"call": lambda arguments: _is_gradient_answer}
 
 
 def _build_optimizer_run_form(question: Mapping[str, Any]) -> Form:
-    """Return a predicate for the report on an optimizer run: updates, error, changed attributes."""
+    """Return a predicate for the report on one optimizer run: updates, error and changed state."""
     start, gradients = question["start"], question["gradients"]
     error = record(
         message=is_string, line=either(equal_to(None), is_integer), arithmetic=is_boolean
@@ -143,7 +143,7 @@ def _build_optimizer_run_form(question: Mapping[str, Any]) -> Form:
 
 
 def _build_optimizer_form(arguments: Sequence[Any]) -> Form:
-    """Return a predicate for the report on all optimizer runs that `try_optimizer` returns."""
+    """Return a predicate for the report of `try_optimizer` on all runs of an optimizer."""
     question = arguments[1]
     meanings = list_of(equal_to(*question["hyper"]))
     fields: dict[str, Form] = {
@@ -205,12 +205,12 @@ def _build_graph_form(program: Mapping[str, Any], order: bool = False) -> Form:
 
 
 def _build_values_form(arguments: Sequence[Any]) -> Form:
-    """Return a predicate for the graph that `build_values` returns, optionally with its order."""
+    """Return a predicate for the graph that `build_values` returns, with its order if requested."""
     return _build_graph_form(arguments[0], order="order" in arguments[1:])
 
 
 def _build_zeroing_form(arguments: Sequence[Any]) -> Form:
-    """Return a predicate for the gradients before and after `zero_gradients` resets them."""
+    """Return a predicate for the gradients before and after the reset in `zero_gradients`."""
     program = arguments[0]
     scalars = list_of(is_scalar, _count_inputs(program))
     names = ("zeroed", "data", "second", "unzeroed", "again")
@@ -218,7 +218,7 @@ def _build_zeroing_form(arguments: Sequence[Any]) -> Form:
 
 
 def _build_descent_form(arguments: Sequence[Any]) -> Form:
-    """Return a predicate for the parameters and gradients of each update of `run_optimizer`."""
+    """Return a predicate for the parameters and gradients per update in `run_optimizer`."""
     program, _, steps, *_ = arguments
     rows = list_of(list_of(is_scalar, _count_inputs(program)), steps)
     return record(rows=rows, grads=rows)

@@ -20,11 +20,11 @@ _MAX_DEPTH = 20  # of nested lists and dictionaries
 
 
 class RefusedValueError(Exception):
-    """Raised for a returned value that cannot be converted to JSON data."""
+    """Raised if a value that a submission returned cannot be converted to JSON data."""
 
 
 def to_plain_data(value: Any, depth: int = 0) -> Any:
-    """Convert a returned value to JSON data: numbers, strings, lists and dictionaries.
+    """Convert a value that a submission returned to JSON data.
 
     Arrays and tensors become nested lists.
 
@@ -97,7 +97,7 @@ def describe_exception(
 
 
 def _list_frames(error: BaseException) -> list[TracebackType]:
-    """Return the entries of an exception's traceback, from the outermost to the innermost."""
+    """Return the traceback entries of an exception, from the outermost to the innermost call."""
     frames = []
     entry = error.__traceback__
     while entry is not None:
@@ -107,12 +107,12 @@ def _list_frames(error: BaseException) -> list[TracebackType]:
 
 
 def _get_file(frame: TracebackType) -> str:
-    """Return the file name of a traceback entry."""
+    """Return the name of the source file of a traceback entry."""
     return frame.tb_frame.f_code.co_filename
 
 
 def _get_position(frame: TracebackType) -> dict[str, int | None]:
-    """Return the line number of a traceback entry, and its columns if the code is on one line."""
+    """Return the line number of a traceback entry, and the columns of code on a single line."""
     position: dict[str, int | None] = {"line": frame.tb_lineno}
     for index, instruction in enumerate(frame.tb_frame.f_code.co_positions()):
         if index == frame.tb_lasti // 2:
@@ -187,7 +187,7 @@ def load_module(path: str, name: str) -> Any:
 
 
 def answer_requests(setup: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> None:
-    """Import the submission and answer the requests in order.
+    """Import the submission, call the requested functions in order, and send their results.
 
     Args:
         setup: the setup of the sandbox.

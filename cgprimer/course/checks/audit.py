@@ -77,7 +77,7 @@ def refuse_events(folder: str, readable: Iterable[str], files: bool, network: bo
 
 
 def watch_libraries(forbidden: Iterable[str], report: Callable[[str], None]) -> None:
-    """Report each library before its first file is opened, and refuse forbidden libraries.
+    """Install an audit hook that reports each imported library and refuses forbidden libraries.
 
     The hook watches files, not only import statements, to detect ``importlib`` and copies of a
     library's code.
@@ -90,7 +90,7 @@ def watch_libraries(forbidden: Iterable[str], report: Callable[[str], None]) -> 
     find_library = _create_library_finder()
 
     def watch(event: str, arguments: Any) -> None:
-        """Report or refuse the library that an ``import`` or ``open`` event loads."""
+        """Report or refuse the library that an ``import`` or ``open`` event is about to load."""
         if event == "import":
             name, file = arguments[0].partition(".")[0], arguments[1]
             if name in refused:
@@ -112,7 +112,7 @@ def watch_libraries(forbidden: Iterable[str], report: Callable[[str], None]) -> 
 
 
 def _create_library_finder() -> Callable[[str], str]:
-    """Return a function that maps the path of a file to the name of the library that contains it.
+    """Return a function that finds the name of the library to which a file belongs.
 
     The name is the first below a folder of ``sys.path``. For Python's own modules, and for files
     outside the folders of ``sys.path``, the function returns ``""``.
@@ -126,7 +126,7 @@ def _create_library_finder() -> Callable[[str], str]:
     identifier = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,60}")
 
     def find_library(file: str) -> str:
-        """Return the name of the library that a file belongs to, or an empty string."""
+        """Return the name of the library to which a file belongs, or an empty string."""
         path = resolve(file)
         folder = next((folder for folder in innermost_first if is_in(path, folder)), "")
         if not folder or folder in standard:

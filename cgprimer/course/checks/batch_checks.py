@@ -38,7 +38,7 @@ _MACHINE_ERRORS = {  # errors that no submission causes: disk, memory, processes
 
 @dataclass(frozen=True)
 class Check:
-    """A check of submissions: its name, its settings, and the function that checks one submission.
+    """A kind of check with its settings, and the function that checks one submission.
 
     Attributes:
         name: the name of the command.
@@ -60,7 +60,7 @@ class Check:
     endings: tuple[str, ...] = PROGRAM_ENDINGS
 
     def key(self, submission: bytes, limits: Limits) -> str:
-        """Return a hash of everything that determines the result of a submission."""
+        """Return a hash of the check, the limits and the submission, which determine the result."""
         parts = (__version__, self.name, self.reference, repr(limits))
         head = "\0".join(parts).encode()
         return hashlib.sha256(head + b"\0" + submission).hexdigest()
@@ -92,7 +92,7 @@ def check_all(
     journal: ResultJournal | None = None,
     on_result: Callable[[int, int], None] | None = None,
 ) -> Batch:
-    """Check all submissions; identical submissions are checked only once.
+    """Check many submissions; identical submissions are checked only once.
 
     If the run is interrupted, the batch has the finished results.
 
@@ -185,7 +185,7 @@ def _explain_unreadable(path: Path, endings: tuple[str, ...]) -> str:
 
 
 def _read_fingerprint(path: Path) -> bytes:
-    """Return bytes that identify a submission: its content, or metadata if it cannot be read."""
+    """Return bytes that identify a submission: its content, or its metadata if it is unreadable."""
     try:
         status = path.lstat()
         data = repr(status).encode()

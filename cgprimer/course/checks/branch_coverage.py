@@ -36,7 +36,7 @@ _CLOSE = 0.05  # fraction of the points on a side that are close to the kink
 
 @dataclass(frozen=True)
 class _Decision:
-    """A quantity on a tape that decides which branch a piecewise function takes.
+    """A value on a tape that determines which branch of a piecewise function is evaluated.
 
     Attributes:
         instruction: the index of the function's result on the primal tape.
@@ -51,7 +51,7 @@ class _Decision:
 
 
 class Branches:
-    """The branches that each piecewise function on a tape, such as ``relu``, can take.
+    """The branches of all piecewise functions, such as ``relu``, on a tape.
 
     Args:
         primal: the tape that is differentiated, with one output.
@@ -84,7 +84,7 @@ class Branches:
         self.tape = self._builder.finish(self._outputs, prune=True)
 
     def _iterate_instructions(self) -> Iterator[tuple[int, str, tuple[int, ...]]]:
-        """Yield the index, primitive and operands of each instruction that affects the output."""
+        """Yield the index, name and operands of each instruction that affects the output."""
         first = len(self.primal.leaves)
         for index, (name, operands) in enumerate(self.primal.instructions, first):
             if self.needed[index]:
@@ -93,7 +93,7 @@ class Branches:
     # --- decisions ---------------------------------------------------------------------------
 
     def _record_decisions(self, index: int, name: str, values: tuple[int, ...]) -> None:
-        """Record the quantities that decide the branch of a piecewise instruction."""
+        """Record the values that determine the branch of a piecewise instruction."""
         if name == "where":
             self._add_decision(index, values[0], _TRUTH)
         elif name == "equal":
@@ -104,19 +104,19 @@ class Branches:
                 self._record_comparisons(index, text, slots)
 
     def _record_comparisons(self, index: int, text: str, slots: Mapping[str, int]) -> None:
-        """Record the comparisons in the formula of an instruction's partial derivative.
+        """Record the comparisons in the formula for a partial derivative of an instruction.
 
         Tests for equality are not recorded: the probability of a tie is 0.
         """
 
         def emit_leaf(node: Any) -> int:
-            """Return the tape index of an operand, the result or a constant."""
+            """Return the tape index of a leaf: an operand, the result or a constant."""
             if isinstance(node, Name):
                 return slots[node.name]
             return self._builder.constant(node.value)
 
         def emit_call(name: str, arguments: list[int]) -> int:
-            """Emit a function call, and record the decision if the function is a comparison."""
+            """Emit a function call; if the function is a comparison, record it as a decision."""
             self._record_gap(index, name, tuple(arguments))
             return self._builder.emit(name, *arguments)
 
@@ -125,7 +125,7 @@ class Branches:
             fold(tree, emit_leaf, emit_call)
 
     def _record_gap(self, index: int, name: str, values: tuple[int, ...]) -> bool:
-        """Record the quantity whose sign decides a branch; return False if there is none."""
+        """Record the value whose sign determines a branch; return False if no sign does."""
         if name == "less":
             self._add_decision(index, self._builder.emit("sub", values[1], values[0]), "gap")
         elif name in _SIGNS:
@@ -133,7 +133,7 @@ class Branches:
         return name == "less" or name in _SIGNS
 
     def _add_decision(self, index: int, value: int, kind: str) -> None:
-        """Add a decision unless its quantity is constant or the decision is already recorded."""
+        """Add a decision unless its value is constant or the decision is already recorded."""
         if self._builder.value_of(value) is not None:
             return
         output = internal_name("decision", str(value))
@@ -158,7 +158,7 @@ class Branches:
     # --- points ------------------------------------------------------------------------------
 
     def compute_features(self, evaluate: Evaluate) -> tuple[Array, Array]:
-        """Return a boolean array (features, candidates): whether a candidate point covers a branch.
+        """Return boolean arrays of shape (features, candidates) for the branches that points cover.
 
         Args:
             evaluate: computes the outputs of a tape at the candidates.
@@ -202,7 +202,7 @@ class Branches:
     def _find_visible(
         self, passes: Mapping[tuple[int, int], Array], shape: Any
     ) -> dict[int, Array]:
-        """Return for each decision a mask of the candidates at which it affects the output.
+        """Return, for each decision, a mask of the candidate points at which it affects the output.
 
         A condition, whose partial derivative is 0, counts as visible at every point.
         """
@@ -219,7 +219,7 @@ class Branches:
         return {d.instruction: visible.get(d.instruction, everywhere) for d in self.decisions}
 
     def _find_names(self, passes: Mapping[tuple[int, int], Array], shape: Any) -> dict[int, Array]:
-        """Return for each value, as one bit set per candidate, the names that it depends on."""
+        """Return the names on which each value depends, as one bit set per candidate point."""
         nothing = np.zeros(shape, np.uint64)
         reached = {
             leaf: np.full(shape, self.bits[leaf]) if leaf in self.bits else nothing
@@ -234,18 +234,18 @@ class Branches:
 
 
 def _split_sides(value: Array, kind: str) -> tuple[Array, Array]:
-    """Return two masks of the candidate points, one per branch of a decision."""
+    """Return two masks of the candidate points, one for each of the two branches of a decision."""
     return (value != 0, value == 0) if kind == _TRUTH else (value > 0, value < 0)
 
 
 def _combine_samples(rows: Sequence[Array]) -> Array:
-    """Stack boolean features; a batch has a feature if at least one of its samples has it."""
+    """Stack boolean features; a batch has each feature that at least one of its samples has."""
     features = np.stack(rows)
     return features.any(axis=1) if features.ndim == 3 else features
 
 
 def remove_kinks(primal: Tape, decisions: Sequence[_Decision]) -> Iterator[Tape]:
-    """Yield tapes in which one piecewise function is replaced by one of its operands.
+    """Yield copies of a tape, each with one piecewise function replaced by one of its operands.
 
     A student who ignores the function differentiates such a tape. A function whose derivative is 0
     everywhere is replaced by 1.
@@ -268,7 +268,7 @@ def remove_kinks(primal: Tape, decisions: Sequence[_Decision]) -> Iterator[Tape]
 def choose_candidates(
     features: tuple[Array, Array], badness: Array, count: int, max_count: int
 ) -> list[int]:
-    """Choose candidate points that together have every feature; return their indices.
+    """Choose candidate points that together cover every feature; return the indices of the points.
 
     Args:
         features: the required and the optional features; see :meth:`Branches.compute_features`.

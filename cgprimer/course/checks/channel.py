@@ -30,11 +30,11 @@ INTERFERED = Failure("answers", "the submission interfered with the result chann
 
 
 class InvalidLineError(ValueError):
-    """Raised for a line of output that the sandbox's own code would not write."""
+    """Raised for an output line that only a manipulating submission can have written."""
 
 
 class AnswersTooLargeError(ValueError):
-    """Raised if answers exceed the maximum size or number of entries."""
+    """Raised if the answers of a submission exceed the maximum size or number of entries."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Outcome:
 def read_outcome(
     transcript: Transcript, source: Source, requested: int, time: float, output: int
 ) -> Outcome:
-    """Parse a transcript into the submission's answers, or into the failure that invalidates them.
+    """Parse a transcript into the answers of a submission, or into a failure that invalidates them.
 
     Args:
         transcript: the output of the submission's process.
@@ -108,7 +108,7 @@ def read_outcome(
 
 
 def _read_control(data: bytes) -> dict[str, Any]:
-    """Parse the lines of the control pipe into one dictionary; ignore an incomplete last line."""
+    """Parse the output of the control pipe into one dictionary; ignore an incomplete last line."""
     entries: dict[str, Any] = {}
     for line in data.split(b"\n")[:-1]:
         entries |= json.loads(line)
@@ -132,7 +132,7 @@ def _read_libraries(transcript: Transcript) -> tuple[str, ...]:
 def _read_answers(
     data: bytes, source: Source, requested: int
 ) -> tuple[bool | Failure | None, list[Any]]:
-    """Parse the content of the answers pipe: one answer per request.
+    """Parse the output of the answers pipe: one answer per request.
 
     Returns:
         Whether the submission was imported (True, its failure, or None if the process ended
@@ -171,7 +171,7 @@ def _read_answers(
 
 
 def _parse_import_result(entry: dict[str, Any], source: Source) -> bool | Failure:
-    """Return True if the entry reports a successful import, otherwise the reported failure.
+    """Return True if an entry reports that the import succeeded, otherwise the reported failure.
 
     Raises:
         InvalidLineError: the entry reports neither.
@@ -184,7 +184,7 @@ def _parse_import_result(entry: dict[str, Any], source: Source) -> bool | Failur
 
 
 def read_value(entry: dict[str, Any], source: Source) -> Any:
-    """Return the value in an answer, or its failure with the position in the submission.
+    """Return the value of an answer, or its failure with the position in the submission.
 
     Raises:
         InvalidLineError: the answer has neither, or both.
@@ -197,7 +197,7 @@ def read_value(entry: dict[str, Any], source: Source) -> Any:
 
 
 def _parse_integer(text: str) -> int:
-    """Convert the digits of an integer to int, if it does not exceed the largest float.
+    """Convert a string of digits to int; raise an error if the integer exceeds the largest float.
 
     Raises:
         InvalidLineError: the integer is too large.
@@ -208,7 +208,7 @@ def _parse_integer(text: str) -> int:
 
 
 def _sanitize_value(value: Any, depth: int = 0) -> Any:
-    """Return a value in which all strings are printable and of limited length.
+    """Return a copy of a value in which all strings are printable and of limited length.
 
     Raises:
         InvalidLineError: the value is nested too deeply.
@@ -230,7 +230,7 @@ def _sanitize_value(value: Any, depth: int = 0) -> Any:
 
 
 def _parse_failure(entry: Any, source: Source) -> Failure:
-    """Parse a failure that the submission's process reported, and add its position in the source.
+    """Parse a failure that the submission process reported, and add its position in the source.
 
     Raises:
         InvalidLineError: the entry is not a failure.
@@ -254,7 +254,7 @@ def _parse_failure(entry: Any, source: Source) -> Failure:
 
 
 def _parse_position(value: Any) -> int | None:
-    """Return a validated line number, column or offset; None if it is unknown.
+    """Return a line number, column or offset after validation; None if it is unknown.
 
     Raises:
         InvalidLineError: the value is not an integer in the valid range.
@@ -293,7 +293,7 @@ def _explain_end(transcript: Transcript, ended: Any, time: float, output: int) -
 
 
 def _explain_signal(number: int) -> str:
-    """Return a sentence about the signal that ended a submission's process."""
+    """Return a sentence that explains which signal ended the process of a submission."""
     try:
         name = signal.Signals(number).name
     except ValueError:

@@ -61,7 +61,7 @@ class Failure:
 
 
 def sanitize(text: str) -> str:
-    """Replace characters that control terminals, reverse text or are invalid in XML.
+    """Replace characters that control terminals, reverse the text direction or are invalid in XML.
 
     >>> sanitize("a\\x1b[2Jb\\n")
     'a\ufffd[2Jb\\n'
@@ -71,7 +71,7 @@ def sanitize(text: str) -> str:
 
 
 def _sanitize_string(text: str) -> str:
-    """Return a printable string of limited length."""
+    """Replace non-printable characters in a string, and limit its length."""
     is_short = len(text) <= _MAX_STRING_LENGTH
     return sanitize(text if is_short else f"{text[:_MAX_STRING_LENGTH]} ...")
 
@@ -173,7 +173,7 @@ class Result:
 
     @property
     def points(self) -> float:
-        """The sum of the points reached."""
+        """The total number of points that the submission earned."""
         return _sum_points(part.points for part in self.parts)
 
     @property
@@ -183,13 +183,13 @@ class Result:
 
     @property
     def percent(self) -> float:
-        """The percentage of points reached; if none are possible, 100, or 0 after a failure."""
+        """The percentage of points earned; without possible points, 100, or 0 after a failure."""
         default = 0.0 if self.failure else 100.0
         return 100 * self.points / self.possible if self.possible else default
 
     @property
     def subtotals(self) -> dict[str, tuple[float, float]]:
-        """The points reached and the maximum points of each problem, keyed by problem."""
+        """The earned points and the maximum points of each problem, keyed by problem."""
         problems = dict.fromkeys(part.problem for part in self.parts if part.problem)
         parts_of = {name: [p for p in self.parts if p.problem == name] for name in problems}
         return {
@@ -205,7 +205,7 @@ class Result:
 
     @property
     def mistakes(self) -> tuple[str, ...]:
-        """The names of recognized mistakes, without duplicates, and the heading of a failure."""
+        """The distinct names of the recognized mistakes, followed by the heading of a failure."""
         mistakes = [part.mistake for part in self.parts if part.mistake]
         if self.failure:
             mistakes.append(KINDS[self.failure.kind])
@@ -247,7 +247,7 @@ class Result:
         return sanitize("\n".join(lines))
 
     def require(self, name: str, level: str = "mistake") -> float:
-        """Return the points of a part; raise AssertionError if the part has no points.
+        """Return the points earned for a part; raise AssertionError if the part earned no points.
 
         Args:
             name: the name of the part.
@@ -313,7 +313,7 @@ class Result:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as a dictionary for JSON; :meth:`from_dict` reads it back."""
+        """Return the result as a dictionary for JSON, which :meth:`from_dict` converts back."""
         return asdict(self) | {"points": self.points, "possible": self.possible}
 
     @classmethod
@@ -333,7 +333,7 @@ class Result:
 
 
 def _sum_points(points: Iterable[float]) -> float:
-    """Return the sum of points, rounded to 9 decimals; a sum of integers is an integer."""
+    """Return the sum of points, rounded to 9 decimals; the sum of integers is an integer."""
     values = list(points)
     return round(fsum(values), 9) if any(type(v) is float for v in values) else sum(values)
 
@@ -341,7 +341,7 @@ def _sum_points(points: Iterable[float]) -> float:
 def create_failed_result(
     check: str, submission: str, possible: dict[str, float], failure: Failure
 ) -> Result:
-    """Return the result of a submission that failed as a whole: no part is run or earns points.
+    """Return the result of a submission that failed as a whole, with all parts not run.
 
     Args:
         check: the name of the check.

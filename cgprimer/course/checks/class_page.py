@@ -24,7 +24,7 @@ _WIDEST_BAR = 8.0  # em
 
 
 class MistakeRow(NamedTuple):
-    """A row of the table of mistakes: a mistake, its students, and the width of its bar in em."""
+    """A row of the mistakes table: a mistake, the students who made it, and its bar width in em."""
 
     name: str
     students: list[str]
@@ -32,7 +32,7 @@ class MistakeRow(NamedTuple):
 
 
 class PartRow(NamedTuple):
-    """A row of the table of parts: the number of submissions per verdict, and the points."""
+    """A row of the parts table: the number of submissions per verdict, and the points earned."""
 
     name: str
     counts: list[int]
@@ -40,7 +40,7 @@ class PartRow(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A cell of the table of students: the mark of a part, or the points of a problem."""
+    """A cell of the students table: the mark for a part, or the points for a problem."""
 
     text: str
     is_right: bool
@@ -48,14 +48,14 @@ class Mark(NamedTuple):
 
 
 class DetailLine(NamedTuple):
-    """A line of the details on a submission, such as a message or a failure."""
+    """A line in the details of a submission, such as a message or a failure."""
 
     text: str
     is_right: bool = False
 
 
 class StudentRow(NamedTuple):
-    """A row of the table of students: the points, marks, mistakes and details of one student."""
+    """A row of the students table: the points, marks, mistakes and details of one student."""
 
     name: str
     is_complete: bool
@@ -101,7 +101,7 @@ def render_class_page(
 
 
 def _summarize_results(results: Sequence[Result]) -> str:
-    """Return a sentence with the number of submissions, the median and the complete submissions."""
+    """Return a sentence with the median, and the numbers of all and of complete submissions."""
     ordered = sorted(results, key=lambda result: result.percent)
     median = ordered[len(ordered) // 2] if ordered else None
     points = (
@@ -120,12 +120,12 @@ def _format_percent(result: Result) -> str:
 
 
 def _get_group_name(part: Part) -> str:
-    """Return the problem that a part belongs to, or the name of the part if there is none."""
+    """Return the problem to which a part belongs, or the name of a part without a problem."""
     return part.problem or part.name
 
 
 def _build_mistake_rows(results: Sequence[Result]) -> list[MistakeRow]:
-    """Return the rows of the table of mistakes."""
+    """Return the rows of the mistakes table, one row per mistake."""
     mistakes = group_by_mistake(results)
     unit = _WIDEST_BAR / max(map(len, mistakes.values()), default=1)
     return [
@@ -135,7 +135,7 @@ def _build_mistake_rows(results: Sequence[Result]) -> list[MistakeRow]:
 
 
 def _build_part_rows(results: Sequence[Result], groups: Sequence[str]) -> list[PartRow]:
-    """Return one row per part or, if parts are grouped, per problem for the table of parts."""
+    """Return the rows of the parts table: one per part or, for grouped parts, one per problem."""
     parts = [part for result in results for part in result.parts]
     counts = Counter((_get_group_name(part), part.verdict) for part in parts)
     reached, possible = dict.fromkeys(groups, 0.0), dict.fromkeys(groups, 0.0)
@@ -153,7 +153,7 @@ def _build_part_rows(results: Sequence[Result], groups: Sequence[str]) -> list[P
 
 
 def _build_student_row(result: Result, groups: Sequence[str], original: str) -> StudentRow:
-    """Return a row of the table of students; ``original`` is an earlier, identical submission."""
+    """Return a row of the students table; ``original`` names an earlier, identical submission."""
     mistakes = ", ".join(result.mistakes) or ("identical file" if original else "")
     return StudentRow(
         remove_ending(result.submission),
@@ -167,7 +167,7 @@ def _build_student_row(result: Result, groups: Sequence[str], original: str) -> 
 
 
 def _list_details(result: Result, original: str) -> list[DetailLine]:
-    """Return the detail lines of a submission: original, failure, messages and noted imports."""
+    """Return the detail lines of a submission: identical file, failure, messages and imports."""
     lines = []
     if original:
         lines.append(DetailLine(f"identical to the file of {remove_ending(original)}"))
@@ -182,7 +182,7 @@ def _list_details(result: Result, original: str) -> list[DetailLine]:
 
 
 def _mark_group(result: Result, group: str) -> Mark | None:
-    """Return the mark of a part, or the points of a problem; None if the result lacks both."""
+    """Return the mark for a part, or the points for a problem; None if the result has neither."""
     parts = [part for part in result.parts if _get_group_name(part) == group]
     if not parts:
         return None

@@ -33,7 +33,7 @@ Send = Callable[[dict[str, Any]], None]  # writes a line of JSON
 
 
 def load_neighbor(name: str) -> Any:
-    """Load a module or package from this file's folder without importing cgprimer."""
+    """Import a module or package from the folder of this file without importing cgprimer."""
     path = os.path.join(os.path.dirname(__file__), name)
     is_package = os.path.isdir(path)
     file = os.path.join(path, "__init__.py") if is_package else f"{path}.py"
@@ -71,7 +71,7 @@ def find_readable_paths() -> list[str]:
 
 
 def set_limits(setup: dict[str, Any], counts_separately: bool) -> None:
-    """Limit time, memory, files and processes of this process and its descendants.
+    """Limit the time, memory, files and processes of this process and its descendants.
 
     Args:
         setup: the setup of the sandbox.
@@ -141,7 +141,7 @@ def end_descendants() -> None:
 
 
 def supervise(submission: int, send: Send, in_namespace: bool, seconds: float) -> None:
-    """Wait for the submission's process, report how it ended, and end its descendants.
+    """Wait for the process of the submission, report how it ended, and kill its descendants.
 
     Args:
         submission: the ID of the submission's process.
@@ -152,7 +152,7 @@ def supervise(submission: int, send: Send, in_namespace: bool, seconds: float) -
     """
 
     def end_all(*_: object) -> None:
-        """End the submission, its descendants and this process."""
+        """Kill the submission and its descendants, and exit this process."""
         if IS_LINUX and not in_namespace:
             end_descendants()
         elif not IS_LINUX:
@@ -178,7 +178,7 @@ def create_sender(descriptor: int) -> Send:
     encode, write = json.JSONEncoder().encode, os.write
 
     def send(line: dict[str, Any]) -> None:
-        """Write a dictionary to the descriptor as one line of JSON."""
+        """Write a dictionary to the file descriptor as one line of JSON."""
         data = (encode(line) + "\n").encode()
         while data:
             data = data[write(descriptor, data) :]
@@ -210,7 +210,7 @@ def main() -> None:
     write, leave = os.write, os._exit
 
     def report_library(name: str) -> None:
-        """Write the name of a library that the submission opened to the libraries pipe."""
+        """Write the name of a library that the submission imported to the libraries pipe."""
         write(libraries, f"{name}\n".encode())
 
     audit.watch_libraries(setup["forbidden"], report_library)

@@ -72,7 +72,7 @@ def test_%d(env):
 
 
 def build_autograder(check: str, arguments: Sequence[str], files: Mapping[str, bytes]) -> bytes:
-    """Build ``autograder.zip`` for Gradescope: scripts, the wheel of cgprimer, and further files.
+    """Build ``autograder.zip`` for Gradescope from scripts, the cgprimer wheel, and other files.
 
     The arguments are those of ``cgprimer check``, which refer to the further files by their names.
     Source: Gradescope's "Autograder Specifications".
@@ -89,7 +89,7 @@ def build_autograder(check: str, arguments: Sequence[str], files: Mapping[str, b
 
 
 def format_otter_test(check: Check, level: str) -> str:
-    """Format a test file for Otter with one test case per part, in the exception-based format.
+    """Format a test file for Otter, in the exception-based format, with one test case per part.
 
     Source: Otter-Grader's documentation, "Python Format", exception-based.
     """
@@ -101,7 +101,7 @@ def format_otter_test(check: Check, level: str) -> str:
 
 
 def format_nbgrader_notebook(check: Check, level: str) -> str:
-    """Format a notebook for nbgrader: a cell for the solution, and an autograded cell per part.
+    """Format a notebook for nbgrader with a solution cell, and an autograded cell per part.
 
     The last number of a test cell is the points that it earns.
     Source: nbgrader's cell metadata, version 3, and ``nbgrader.utils.determine_grade``.

@@ -64,7 +64,7 @@ class DerivativeStatement:
 
     @property
     def names(self) -> list[str]:
-        """The names in the differentiated function."""
+        """The names of the variables in the differentiated function."""
         return [*names_in(self.function)]
 
 
@@ -102,14 +102,14 @@ def read_statement(text: str) -> DerivativeStatement:
     if wrt is None or wrt not in names:
         variables = " or ".join(f"d/d{name}(...)" for name in names)
         raise UsageError(
-            f"missing differentiation variable for {unparse(tree)}",
+            f"cannot determine the differentiation variable of {unparse(tree)}",
             hint=f"write {variables}" if names else "write a function of at least one variable",
         )
     return DerivativeStatement(left.strip(), tree, wrt, right.strip(), argument, examples)
 
 
 def _read_left_side(body: str, right: str, wrt: str | None, argument: str) -> Expression:
-    """Parse the left-hand side: return the tree of the function that the statement differentiates.
+    """Parse the left-hand side of a statement into the tree of the differentiated function.
 
     A name of several letters is a product if each of its letters occurs as a name in the statement,
     as in ``d(xy)/dx = y``. If no other name is ``wrt``, all names of several letters are products.
@@ -127,12 +127,12 @@ def _read_left_side(body: str, right: str, wrt: str | None, argument: str) -> Ex
 
 
 def has_abstract_functions(left: str, right: str) -> bool:
-    """Return whether a statement contains functions without a formula, such as ``f'``, ``g(x)``."""
+    """Return whether a statement contains abstract functions, such as ``f'`` or ``g(x)``."""
     return bool(_PRIMED.search(right) or re.search(rf"\b[{_LETTERS}]\(", left + right))
 
 
 def insert_examples(left: str, right: str) -> tuple[str, str, str]:
-    """Return both sides with example formulas for `f`, `g`, `h`, `u`, `v`, and the formulas used.
+    """Replace `f`, `g`, `h`, `u`, `v` on both sides by example formulas; also return the formulas.
 
     Raises:
         SourceError: a side cannot be read.
@@ -163,14 +163,14 @@ def insert_examples(left: str, right: str) -> tuple[str, str, str]:
 
 
 def _insert_product_signs(text: str) -> str:
-    """Rewrite one side of a statement: derivatives as names, and explicit product signs.
+    """Rewrite one side of a statement with derivatives as names and with explicit product signs.
 
     >>> _insert_product_signs("f'g + 2 f g''"), _insert_product_signs("f'(g(x))g'(x)")
     ('fʹ*g + 2*f*gʹʹ', 'fʹ(g(x))*gʹ(x)')
     """
 
     def join_factors(match: re.Match[str]) -> str:
-        """Join the functions of a product by explicit ``*`` signs."""
+        """Join the factors of a product by explicit ``*`` signs."""
         factors = _FACTOR.findall(match[0])
         return "*".join(letter + _PRIME * len(primes) for letter, primes in factors)
 
@@ -180,14 +180,14 @@ def _insert_product_signs(text: str) -> str:
 
 
 def _replace_functions(tree: Expression, formulas: dict[str, Expression]) -> Expression:
-    """Replace the abstract functions in a tree by their formulas."""
+    """Replace the abstract functions in an expression tree by their example formulas."""
 
     def replace_leaf(leaf: Expression) -> Expression:
-        """Replace an abstract function, such as f, by the function applied to x: f(x)."""
+        """Replace the name of an abstract function, such as ``f``, by the formula for ``f(x)``."""
         return formulas.get(leaf.name, leaf) if isinstance(leaf, Name) else leaf
 
     def replace_call(name: str | Operator, arguments: list[Expression]) -> Expression:
-        """Return the formula of an abstract function at its argument."""
+        """Return the formula for an abstract function, evaluated at the argument of the call."""
         if isinstance(name, Symbol) and name.name in formulas:
             return substitute(formulas[name.name], {"x": arguments[0]})
         return Apply(name, tuple(arguments))

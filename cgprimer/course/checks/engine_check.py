@@ -33,7 +33,7 @@ DEFAULT_EXPRESSION = "e = (a + b)*(b + 1)"  #: whose graph is drawn
 def check_engine(
     submission: Submission, stage: int | None = None, *, limits: Limits | None = None
 ) -> Result:
-    """Check a student's autodiff engine: one stage of the exercise, or all stages.
+    """Check a student's autodiff engine at one stage of the exercise, or at all stages.
 
     Args:
         submission: a file, or the ``globals()`` of a notebook.
@@ -82,7 +82,7 @@ def check_engine(
 
 @dataclass
 class _Answers:
-    """The answers of a student's engine to the calls of several exercise stages.
+    """The values that a student's engine returned to the calls of several exercise stages.
 
     Attributes:
         defined: the names that the submission defines, or the reason why it cannot be run.
@@ -98,7 +98,7 @@ class _Answers:
 
 
 def _run_stages(submission: Submission, stages: Sequence[Stage], limits: Limits | None) -> _Answers:
-    """Run the calls of several exercise stages in as few processes as possible.
+    """Run the test calls of several exercise stages in as few processes as possible.
 
     If a stage ends the process, the stages after it run in a new one. A submission that ends its
     process several times is not started again: the remaining stages get its last failure.
@@ -134,7 +134,7 @@ def _run_stages(submission: Submission, stages: Sequence[Stage], limits: Limits 
 
 
 def _assess_stage(stage: Stage, answers: _Answers, *, reported: bool = True) -> list[Finding]:
-    """Return the verdicts on a stage; its parts are not run if required names are missing."""
+    """Return the verdicts on the parts of a stage; "not run" if required names are missing."""
     defined = [str(n) for n in answers.defined] if isinstance(answers.defined, list) else []
     missing = [name for name in stage.required_names if name not in defined]
     if not missing:
@@ -148,7 +148,7 @@ def _assess_stage(stage: Stage, answers: _Answers, *, reported: bool = True) -> 
 
 
 def _summarize_stage(stage: Stage, parts: Sequence[Part]) -> Part:
-    """Return the verdict on a stage: its points, and the message of its first wrong part."""
+    """Summarize a stage in one part: all points, and the message of the first wrong part."""
     points, possible = sum(part.points for part in parts), sum(part.possible for part in parts)
     bad = [part for part in parts if part.verdict != "right"]
     if not bad:
@@ -201,7 +201,7 @@ def build_engine_graph(
     has_gradients = not isinstance(with_gradients, Failure)
     values = with_gradients if has_gradients else without_gradients
     if isinstance(values, Failure):
-        raise UsageError(f"the engine fails on {text}: {values}")
+        raise UsageError(f"the engine cannot evaluate {text}: {values}")
     labels = {values["at"][k]: name for k, name in enumerate(case.names)}
     for index, name in case.tape.labels.items():
         labels.setdefault(values["at"][index], name)

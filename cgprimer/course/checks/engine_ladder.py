@@ -53,7 +53,7 @@ def format_title(stage: Stage) -> str:
 
 
 def list_possible_points(stage: int | None = None) -> dict[str, float]:
-    """Return the maximum points of each part of a stage; without a stage, of each stage."""
+    """Return the maximum points for each part of a stage or, without `stage`, for each stage."""
     if stage is not None:
         return find_stage(stage).possible
     return {format_title(stage): sum(stage.possible.values()) for stage in STAGES}
@@ -63,7 +63,7 @@ def list_possible_points(stage: int | None = None) -> dict[str, float]:
 
 
 def read_stage_page(stage: int) -> str:
-    """Return the Markdown page of a stage: the idea, the formula, the task and how it is checked.
+    """Return the Markdown page for a stage: the idea, the formula, the task and the checks.
 
     >>> read_stage_page(1).splitlines()[0]
     '# 1. The difference quotient'
@@ -73,7 +73,7 @@ def read_stage_page(stage: int) -> str:
 
 
 def build_engine_skeleton(stage: int | None = None) -> str:
-    """Return the skeleton, a Python file that students complete, for one stage or all stages.
+    """Return the skeleton, a Python file for students to complete, for one stage or all stages.
 
     A class that grows over several stages has all methods up to the stage.
 
@@ -105,7 +105,7 @@ def build_engine_skeleton(stage: int | None = None) -> str:
 
 @dataclass
 class _Definition:
-    """The source code of a function or class of the skeleton, with its first and last stage.
+    """The source code of a skeleton function or class, with its first and last stages.
 
     Attributes:
         text: the source.
@@ -120,7 +120,7 @@ class _Definition:
     methods: Mapping[str, str] = field(default_factory=dict)
 
     def extend(self, later: _Definition) -> _Definition:
-        """Return the class with the methods of a later stage added or replaced."""
+        """Return the class after adding or replacing the methods of a later stage."""
         text = self.text
         for name, method in later.methods.items():
             text = text.replace(self.methods.get(name, ""), "") if name in self.methods else text
@@ -129,7 +129,7 @@ class _Definition:
 
 
 def _parse_definitions(number: int) -> Iterator[tuple[str, _Definition]]:
-    """Yield the functions and classes on a stage's page; imports are part of the first one."""
+    """Yield the functions and classes on the page of a stage; the first includes the imports."""
     block = re.search(r"```python\n(.*?)```", read_stage_page(number), re.DOTALL)
     assert block is not None
     lines = block[1].splitlines(keepends=True)

@@ -21,7 +21,7 @@ _FLOAT32 = 2.0**29  # unit roundoff of float32, divided by the unit roundoff of 
 
 
 def compute_tolerances(points: Points) -> dict[str, Array]:
-    """Compute the absolute error tolerances of the value and of each derivative at all points.
+    """Compute absolute error tolerances for the value and for each derivative at all points.
 
     The tolerance covers the rounding errors of the computation, and the errors of central
     differences with a good step. Their rounding is large compared with a small derivative next to a
@@ -41,7 +41,7 @@ def compute_tolerances(points: Points) -> dict[str, Array]:
 
 
 def compute_median_size(points: Points, name: str) -> float:
-    """Return the median absolute value of a derivative over all points where it is nonzero."""
+    """Return the median absolute value of a derivative over the points at which it is nonzero."""
     values = points.value if name == VALUE else points.gradient[name]
     sizes = np.abs(values[points.smooth])
     return float(np.median(sizes[sizes > 0])) if sizes.any() else 0.0

@@ -55,7 +55,7 @@ def check_formula(
     points: int = 20,
     seed: int = 0,
 ) -> Result:
-    """Check a gradient written by hand, or a statement about a derivative.
+    """Check a hand-computed gradient, or a statement about a derivative.
 
     Args:
         formula: a graph; or a statement such as ``d(coth(x)) = -csch(x)``.
@@ -105,7 +105,7 @@ def check_formula(
 
 
 def _check_point(graph: ExpressionGraph, at: Mapping[str, float]) -> dict[str, Any]:
-    """Return the validated values of inputs and parameters at one point.
+    """Validate a single point, and return the values of its inputs and parameters.
 
     Raises:
         UsageError: a value is not finite, or a name has several values.
@@ -116,7 +116,7 @@ def _check_point(graph: ExpressionGraph, at: Mapping[str, float]) -> dict[str, A
         if np.shape(value) != shape:
             raise UsageError(
                 f"{name} must be a single value, got {np.size(value)} values",
-                hint="pass one point; nearby values are tested: at={'x': 0.5} (--at x=0.5)",
+                hint="pass one point, near which values are tested: at={'x': 0.5} (--at x=0.5)",
             )
         if not np.all(np.isfinite(value)):
             raise UsageError(f"{name} must be finite, got {value}")
@@ -158,7 +158,7 @@ def _grade_answers(question: Question, answers: Answers, count: int, seed: int) 
 def _grade_formulas(
     question: Question, points: Points, answers: Answers, values: Mapping[str, Array]
 ) -> tuple[Part, ...]:
-    """Grade formulas at all evaluation points; try to prove short, correct formulas equal."""
+    """Grade formulas at all evaluation points; try to prove short, correct formulas with sympy."""
     rows = [select_arguments(question, values, k, question.wrt) for k in range(len(points))]
     parts = []
     for part in GradientCheck(question, points).grade(rows).parts:
@@ -176,13 +176,13 @@ def _grade_formulas(
 
 
 def _grade_numbers(question: Question, point: Points, answers: Answers) -> tuple[Part, ...]:
-    """Grade numeric answers at the declared values, to the precision of their digits."""
+    """Grade numeric answers at the declared values, to the precision of their last digit."""
     for name in question.arguments:
         declared = [float(point.arguments[e][0]) for e in question.list_elements(name)]
         if not np.array_equal(declared, np.ravel(question.graph.values[name])):
             raise UsageError(
-                f"{question.of} is not differentiable at the declared values, where numbers are"
-                " compared",
+                f"{question.of} is not differentiable at the declared values, at which numeric"
+                " answers are checked",
                 hint="declare other values, or answer with formulas",
             )
     values = {e: evaluate_formula(question, answers[e].tree, point) for e in question.sources}
@@ -213,7 +213,7 @@ def _grade_numbers(question: Question, point: Points, answers: Answers) -> tuple
 
 
 def _is_proven(question: Question, name: str, answers: Answers) -> bool:
-    """Return whether sympy proves an answer equal to the derivative; False for long formulas."""
+    """Return whether sympy proves that an answer equals the derivative; skip long formulas."""
     if question.graph.shapes or question.loss:
         return False
     try:
@@ -255,7 +255,7 @@ def _choose_points_on_both_sides(question: Question, count: int, seed: int) -> P
         raise failure
 
     def concatenate(attribute: str) -> dict[str, Array]:
-        """Concatenate an attribute of all sets of points, keyed by element."""
+        """Concatenate the values of an attribute over all sets of points, keyed by element."""
         values = [getattr(points, attribute) for points in sets]
         return {name: np.concatenate([v[name] for v in values], axis=-1) for name in values[0]}
 
@@ -270,7 +270,7 @@ def _choose_points_on_both_sides(question: Question, count: int, seed: int) -> P
 
 
 def _select_names(question: Question, points: Points) -> Points:
-    """Return the points with only the derivatives that the question asks for."""
+    """Return the points without the derivatives that the question does not ask for."""
     sources = {*question.sources}
     gradient = {e: v for e, v in points.gradient.items() if e in sources}
     noise = {e: v for e, v in points.noise.items() if e in sources or e not in points.gradient}
@@ -278,10 +278,10 @@ def _select_names(question: Question, points: Points) -> Points:
 
 
 def _select_first_point(points: Points) -> Points:
-    """Return only the first point, which has the declared values if they exist."""
+    """Return only the first point, which has the declared values if all of them exist."""
 
     def select_first(values: Mapping[str, Array]) -> dict[str, Array]:
-        """Return the values at the first point only."""
+        """Return each array reduced to the first point."""
         return {name: value[..., :1] for name, value in values.items()}
 
     return replace(
@@ -331,7 +331,7 @@ def _check_statement(
 
 
 def _refute_statement(wrt: str, values: Array, points: Points) -> str:
-    """Return a sentence that names a point at which a statement is wrong, and both slopes."""
+    """Return a sentence that compares the correct slope with the stated slope at a wrong point."""
     correct = points.gradient[wrt]
     errors = compute_relative_errors(values, correct, points.noise[wrt])
     index = int(np.argmax(errors > GOOD))
@@ -341,7 +341,7 @@ def _refute_statement(wrt: str, values: Array, points: Points) -> str:
 
 
 def _describe_statement(statement: DerivativeStatement, part: Part) -> Part:
-    """Return the part for a statement, with the left-hand side as its name, and a message."""
+    """Return a graded part with the left-hand side of the statement as its name."""
     message = part.message.replace(f" in {_VALUE}", "")
     if statement.examples:
         holds = "holds" if part.verdict == "right" else "does not hold"

@@ -23,7 +23,7 @@ _READY = "ready"
 
 
 class Prover:
-    """Proves in a child process that two formulas are equal; may be shared by threads."""
+    """A child process that proves formulas equal with sympy; may be shared by threads."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -100,7 +100,7 @@ def _close_pipe(pipe: object) -> None:
 
 
 def _forward_lines(process: subprocess.Popen[str], lines: Queue[str]) -> None:
-    """Forward the output lines of a child process to a queue, followed by an empty string."""
+    """Copy the output lines of a child process to a queue; append an empty string at the end."""
     assert process.stdout
     try:
         for line in process.stdout:
@@ -133,7 +133,7 @@ def _prove_equal(left: str, right: str, names: Sequence[str]) -> bool:
 
 
 def _serve_proofs() -> None:
-    """Read pairs of formulas from standard input; print for each whether it is proven equal."""
+    """Read pairs of formulas from standard input; print whether sympy proves each pair equal."""
     import sympy  # noqa: F401
 
     try:
@@ -152,7 +152,7 @@ def _serve_proofs() -> None:
 
 
 def _print_line(line: str) -> None:
-    """Print a line and flush standard output."""
+    """Print a line to standard output, and flush the stream."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 

@@ -20,7 +20,7 @@ _MAX_EXPONENT = 20_000  # of 2 in an intermediate result; the range of doubles e
 
 
 def evaluate_formula(question: Question, tree: Expression, points: Points) -> Array:
-    """Return the values of a formula at all points; nan where the formula is undefined.
+    """Return the values of a formula at all points, with nan where the formula is undefined.
 
     Raises:
         UsageError: the formula uses a variable that is computed by a graph of arrays, or uses an
@@ -32,7 +32,7 @@ def evaluate_formula(question: Question, tree: Expression, points: Points) -> Ar
     variables = names_in(tree).keys() & graph.definitions.keys()
     if variables and graph.shapes:
         raise UsageError(
-            f"answers for graphs of arrays must not contain computed variables, got"
+            f"answers for graphs with arrays must not contain computed variables, got"
             f" {min(variables)}",
             hint="write the formula in terms of inputs and parameters",
         )
@@ -48,7 +48,7 @@ def evaluate_formula(question: Question, tree: Expression, points: Points) -> Ar
 
 
 def _evaluate(tree: Expression, values: Mapping[str, Any]) -> Any:
-    """Evaluate a formula tree with mpmath, given the values of its names."""
+    """Evaluate an expression tree with mpmath, given the values of its names."""
     import mpmath
 
     def evaluate_leaf(node: Any) -> Any:
@@ -58,7 +58,7 @@ def _evaluate(tree: Expression, values: Mapping[str, Any]) -> Any:
         return mpmath.mpf(repr(node.value))
 
     def apply_operation(primitive: str | Operator, arguments: list[Any]) -> Any:
-        """Apply a primitive to its arguments, or look up the element of an array."""
+        """Apply a primitive to its arguments; an index primitive looks up an array element."""
         if not isinstance(primitive, str):
             return _find_element(primitive, arguments, values)
         try:
@@ -68,12 +68,14 @@ def _evaluate(tree: Expression, values: Mapping[str, Any]) -> Any:
 
     value = fold(tree, evaluate_leaf, apply_operation)
     if isinstance(value, Name):
-        raise UsageError(f"{value.name} is an array: write one of its elements, {value.name}[0]")
+        raise UsageError(
+            f"{value.name} is an array: write one of its elements, such as {value.name}[0]"
+        )
     return value
 
 
 def _find_element(index: Operator, arguments: list[Any], values: Mapping[str, Any]) -> Any:
-    """Return the value of an array element, such as ``W[0,1]``."""
+    """Look up the value of an array element, such as ``W[0,1]``."""
     if not all(isinstance(argument, Name) for argument in arguments):
         settings = ", ".join(index.format_settings())
         raise UsageError(f"cannot index a scalar with [{settings}]")

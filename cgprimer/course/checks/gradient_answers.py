@@ -28,7 +28,7 @@ PointAnswers = dict[str, Answer]  #: for each part its answer
 
 @dataclass(frozen=True)
 class GradientReader:
-    """Reads the values that a student's gradient function returned.
+    """A reader for the values that a student's gradient function returns.
 
     Attributes:
         question: the question.
@@ -46,7 +46,7 @@ class GradientReader:
         return {name: self.question.shapes[name] for name in self.question.wrt}
 
     def read(self, value: Any) -> PointAnswers | Failure:
-        """Return the answers for all parts, or a failure if the value cannot be read."""
+        """Return the answers for all parts of the check, or a failure if the value is invalid."""
         if isinstance(value, Failure):
             return value
         if isinstance(value, dict) and "no call" in value:
@@ -91,7 +91,7 @@ class GradientReader:
         return answers
 
     def _read_flat_list(self, value: Any) -> PointAnswers | Failure:
-        """Read the derivatives from one flat list of all elements, in the order of the names."""
+        """Read the derivatives from one flat list of all array elements, in the order of `wrt`."""
         elements = read_array(value, (len(self.question.sources),))
         if isinstance(elements, Failure):
             count = len(value) if isinstance(value, list) else 1
@@ -104,7 +104,7 @@ class GradientReader:
 
     @property
     def _expected_format(self) -> str:
-        """The description of the accepted formats of a gradient, for messages."""
+        """A description of the accepted gradient formats, for messages."""
         return f"a dictionary with {join_names(self.shapes)}, or their derivatives in this order"
 
     def _explain_call_error(self, report: Mapping[str, Any]) -> Failure:
@@ -123,7 +123,7 @@ class GradientReader:
 
 
 def read_array(value: Any, shape: Shape) -> Answer:
-    """Convert a value to an array with the given shape, or return a failure if it has another."""
+    """Convert a value to an array; return a failure if its shape differs from the given shape."""
     kind = "a number" if not shape else "numbers"
     if isinstance(value, bool | str) or value is None:
         return Failure("value", f"expected {kind}, got {value!r:.40}")

@@ -54,7 +54,7 @@ Array = Any
 
 @dataclass(frozen=True, eq=False)
 class GradientCheck:
-    """A gradient check: its question, its evaluation points, and the name of students' functions.
+    """A gradient check: its question, its evaluation points, and the name of the checked function.
 
     Attributes:
         question: the question.
@@ -77,7 +77,7 @@ class GradientCheck:
 
     @property
     def _elements(self) -> dict[str, list[str]]:
-        """The elements that belong to each part, including the value if it is returned."""
+        """The elements that belong to each part, including the value if students return it."""
         elements = {VALUE_PART: [VALUE]} if self.value else {}
         return elements | {name: self.question.list_elements(name) for name in self.question.wrt}
 
@@ -99,7 +99,7 @@ class GradientCheck:
         return replace(result, notes=(*self.question.notes, *result.notes))
 
     def grade(self, values: Sequence[Any], submission: str = "") -> Result:
-        """Grade the values that a student's function returned at the points of the check.
+        """Grade the values that a student's function returned at all evaluation points.
 
         Args:
             values: for each point a value as JSON, or a :class:`Failure`.
@@ -174,7 +174,7 @@ class GradientCheck:
         bad: Iterable[str],
         good: float,
     ) -> dict[str, str]:
-        """Return the elements whose errors are those of float32 or central differences.
+        """Find the elements whose errors are explained by float32 or central differences.
 
         Returns:
             A note for each of these elements.
@@ -264,7 +264,7 @@ class GradientCheck:
         errors: Mapping[str, Array],
         max_errors: Mapping[str, float],
     ) -> tuple[str, str]:
-        """Return lines of evidence: the point with the largest error, and the student's value."""
+        """Return two lines of evidence: the point of the largest error, and the student's value."""
         element = max(max_errors, key=max_errors.__getitem__)
         index = int(np.argmax(np.where(self.points.smooth, errors[element], -1.0)))
         arguments = select_arguments(self.question, self.points.arguments, index)
@@ -276,7 +276,7 @@ class GradientCheck:
         )
 
     def _describe_band(self, verdict: Verdict) -> str:
-        """Describe the range of relative errors that a verdict stands for."""
+        """Describe the range of relative errors that leads to a verdict."""
         good = self.tolerance or GOOD
         if verdict == "suspicious":
             bounds = f"{_format_bound(good)} and {_format_bound(SUSPICIOUS)}"
@@ -300,7 +300,7 @@ def classify_error(error: float, kinks: bool = False, tolerance: float | None = 
 
 
 def compute_relative_errors(answers: Array, correct: Array, noise: Array) -> Array:
-    """Return ``|a - n|/max(|a|, |n|)``, after subtracting the tolerance ``noise`` from ``|a - n|``.
+    """Compute relative errors ``max(|a - n| - noise, 0)/max(|a|, |n|)`` of answers.
 
     The error of nan is infinite.
 
@@ -316,7 +316,7 @@ def compute_relative_errors(answers: Array, correct: Array, noise: Array) -> Arr
 
 
 def _format_bound(value: float) -> str:
-    """Format a bound of relative errors, such as ``1e-2``."""
+    """Format an upper bound on relative errors, such as ``1e-2``."""
     mantissa, _, exponent = f"{value:e}".partition("e")
     return f"{float(mantissa):g}e{int(exponent)}"
 
@@ -339,7 +339,7 @@ def build_gradient_check(
     tolerance: float | None = None,
     **settings: Any,
 ) -> GradientCheck:
-    """Build a gradient check for submissions; arguments and errors as in :func:`check_gradient`."""
+    """Build a gradient check; the arguments and errors are those of :func:`check_gradient`."""
     if tolerance is not None and not 0 < check_real_number("tolerance", tolerance) < 1:
         raise UsageError(f"tolerance must be between 0 and 1, got {float(tolerance):g}")
     if not name.isidentifier():
@@ -372,7 +372,7 @@ def check_gradient(
     tolerance: float | None = None,
     limits: Limits | None = None,
 ) -> Result:
-    """Check a gradient function and name the likely mistake.
+    """Check a student's gradient function and name the likely mistake.
 
     The function takes the graph's inputs and parameters as keyword arguments or as one dictionary.
     It returns the derivatives as a dictionary or in the order of `wrt`, with the parameter's shape.
@@ -453,7 +453,7 @@ def format_gradient_skeleton(check: GradientCheck) -> str:
 
 
 def _describe_argument(question: Question, name: str) -> str:
-    """Describe the type of an argument, such as ``number in {0, 1}``."""
+    """Describe the type of a function argument, such as ``number in {0, 1}``."""
     shape = question.shapes[name]
     is_batch = bool(question.batch) and name in question.graph.inputs
     kind = f"array{'s' * is_batch} of shape {format_shape(shape)}" if shape else "number"

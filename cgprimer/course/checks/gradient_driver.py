@@ -11,7 +11,7 @@ from typing import Any
 
 
 def call(submission: Any, name: str, arguments: dict[str, Any]) -> Any:
-    """Call a submission's function with keyword arguments or with one dictionary.
+    """Call a function of the submission with keyword arguments or with one dictionary.
 
     Returns:
         The value of the function. If it cannot be called, a report

@@ -82,25 +82,25 @@ class Question:
 
     @property
     def declared_names(self) -> tuple[str, ...]:
-        """The names of arguments whose declared values exist and lie in their domains."""
+        """The names of the arguments that have a declared value in their domain."""
         return tuple(
             n for n in self.arguments if is_declared_in_domain(self.graph, n, self.domains)
         )
 
     @cached_property
     def domain_elements(self) -> frozenset[str]:
-        """The elements of all inputs that have a domain."""
+        """The names of the elements of all inputs that have a domain."""
         return frozenset(e for name in self.domains for e in self.list_elements(name))
 
     @cached_property
     def primal(self) -> Tape:
-        """The tape of the graph, expanded into scalars, with a single output."""
+        """The tape of the graph, expanded into scalar instructions, with a single output."""
         scalar_tape = scalarize(tape(self.graph))
         return replace(scalar_tape, outputs={self.of: scalar_tape.index(self.of)})
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """The arguments of a student's function, in order: the inputs, then the parameters."""
+        """The arguments of a student's function: first the inputs, then the parameters."""
         return (*self.graph.inputs, *self.graph.parameters)
 
     @cached_property
@@ -116,7 +116,7 @@ class Question:
 
     @cached_property
     def sources(self) -> tuple[str, ...]:
-        """The elements with respect to which the gradient is computed."""
+        """The names of the elements with respect to which the gradient is computed."""
         return tuple(e for name in self.wrt for e in self.list_elements(name))
 
     @cached_property
@@ -154,7 +154,7 @@ class Question:
 
     @cached_property
     def exponent_tape(self) -> Tape | None:
-        """The tape of the arguments of exp in textbook formulas: u in log(1 + exp(u))."""
+        """The tape that computes the arguments of exp, such as u in the formula log(1 + exp(u))."""
         instructions = self.primal.instructions
         operands = {
             o for primitive, used in instructions if primitive in _EXPONENTIALS for o in used
@@ -164,7 +164,7 @@ class Question:
 
     @cached_property
     def kinkless_gradient_tapes(self) -> list[Tape]:
-        """The tapes of wrong gradients, each of which ignores one piecewise function."""
+        """The tapes that compute wrong gradients, each of which ignores one piecewise function."""
         decisions = self.branches.decisions
         if len(decisions) * len(self.primal) > _MAX_SIMPLIFIED:
             return []
@@ -179,7 +179,7 @@ class Question:
     def evaluate(
         self, wanted: Tape, arguments: Mapping[str, Array], *, reduce: bool = True
     ) -> dict[str, Array]:
-        """Evaluate a tape at points, and reduce its outputs over the samples of a batch.
+        """Evaluate a tape at several points, and reduce its outputs over the samples of each batch.
 
         Args:
             wanted: a tape with the leaves of ``primal``.
@@ -195,7 +195,7 @@ class Question:
     def evaluate_gradient(
         self, arguments: Mapping[str, Array]
     ) -> tuple[Array, dict[str, Array], dict[str, Array]]:
-        """Return the value and the gradient at points, with bounds on their rounding errors.
+        """Return the values and gradients at several points, with bounds on rounding errors.
 
         The rounding error of the value has the key ``VALUE``.
         """
@@ -205,7 +205,7 @@ class Question:
         return outputs[VALUE], gradient, noise
 
     def reduce_samples(self, values: Array) -> Array:
-        """Reduce values over the samples of a batch; without a batch, return them unchanged."""
+        """Reduce values over the samples of a batch; without a batch, keep the values unchanged."""
         if not self.batch:
             return values
         with np.errstate(all="ignore"):
@@ -223,7 +223,7 @@ def build_question(
     keep: Sequence[str] | str = (),
     domain: Mapping[str, Any] | None = None,
 ) -> Question:
-    """Build the question of a gradient check; arguments as in :func:`cgprimer.check_gradient`.
+    """Build the question of a gradient check; see :func:`cgprimer.check_gradient`.
 
     Raises:
         UsageError: a name is unknown, the output is missing or ambiguous, or checks do not support
@@ -238,7 +238,8 @@ def build_question(
         )
     if of is not None and loss is not None:
         raise UsageError(
-            "pass either of or loss, not both: the loss is computed from the outputs of the graph"
+            "pass either of= (--of) or loss= (--loss), not both: the loss is computed from the"
+            " outputs of the graph"
         )
     output = ",".join(graph.outputs) if loss else ""
     names = resolve_wrt(graph, wrt)
@@ -262,8 +263,9 @@ def _check_question(graph: ExpressionGraph, of: str, wrt: Sequence[str], batch: 
         )
     if batch and (computed := [name for name in wrt if name not in graph.parameters]):
         raise UsageError(
-            f"a batch has one value of {computed[0]} per sample, not one for all samples",
-            hint="check its gradient without a batch",
+            f"cannot differentiate a batch with respect to {computed[0]}: its value differs"
+            " between samples",
+            hint="check this gradient without a batch",
         )
     if batch and not graph.inputs:
         raise UsageError("the graph has no inputs: all samples of a batch would be equal")
@@ -272,10 +274,10 @@ def _check_question(graph: ExpressionGraph, of: str, wrt: Sequence[str], batch: 
     cost = estimate_scalar_cost(primal)[0] if primal.has_arrays else len(primal)
     if cost > _MAX_OPERATIONS:
         raise UsageError(
-            f"gradient checks support at most {_MAX_OPERATIONS:,} operations; the graph has"
+            f"gradient checks support at most {_MAX_OPERATIONS:,} operations, but the graph has"
             f" {cost:,}",
             hint="check the same architecture with smaller sizes: students' functions do not"
-            " depend on them",
+            " depend on the sizes",
         )
     needed = reachable(primal, [primal.index(of)])
     if not any(needed[primal.index(name)] for name in wrt):
@@ -283,7 +285,7 @@ def _check_question(graph: ExpressionGraph, of: str, wrt: Sequence[str], batch: 
 
 
 def _emit_error_bounds(builder: Builder, tape: Tape, values: Mapping[int, int]) -> dict[int, int]:
-    """Emit bounds of the rounding errors of all values, in units of the machine precision."""
+    """Emit bounds on the rounding errors of all values, in units of the machine precision."""
     bounds: dict[int, int] = {}
     for index, leaf in enumerate(tape.leaves):
         if leaf.kind != "constant":

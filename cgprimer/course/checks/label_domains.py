@@ -58,7 +58,7 @@ class Inference(NamedTuple):
 def find_target_domains(
     graph: ExpressionGraph, with_loss: ExpressionGraph, loss: str | None
 ) -> dict[str, Domain]:
-    """Return the domains of the target inputs that a named loss adds to a graph.
+    """Return the domains of the target inputs that a predefined loss adds to a graph.
 
     >>> import cgprimer
     >>> from cgprimer.core.loss_attachment import graph_with_loss
@@ -80,7 +80,7 @@ def find_target_domains(
 def create_example_targets(
     graph: ExpressionGraph, loss: str | None, domain: Mapping[str, Any] | None
 ) -> dict[str, Any] | None:
-    """Return example targets of a loss if the domains determine their shape, otherwise None.
+    """Return an example target for a loss if `domain` determines its shape, otherwise None.
 
     A one-hot target of softmax cross-entropy has an element per class; without this domain the
     target is the index of a class.
@@ -98,7 +98,7 @@ def create_example_targets(
 def check_target_domains(
     loss: str | None, targets: Mapping[str, Domain], domains: Mapping[str, Domain]
 ) -> None:
-    """Raise DataError if a target's domain contains a value that the loss does not accept."""
+    """Raise DataError if the domain of a target contains a value that the loss does not accept."""
     for name, classes in targets.items():
         for value in domains.get(name, ()) if domains.get(name) != ONE_HOT else ():
             what = f"a value of the domain of {name!r}"
@@ -145,7 +145,7 @@ def infer_domains(graph: ExpressionGraph, exclude: Collection[str]) -> dict[str,
 
 
 def _describe_inference(graph: ExpressionGraph, name: str, domain: Domain, loss: str) -> Inference:
-    """Return an inferred domain with a note for the user, if the declared value lies in it."""
+    """Return an inferred domain (None if it excludes the declared value) with a user note."""
     text = "one-hot vectors" if domain == ONE_HOT else format_domain(domain)
     if name in graph.values and not domain_contains(
         domain, np.asarray(graph.values[name]).tolist()
@@ -163,7 +163,7 @@ def _describe_inference(graph: ExpressionGraph, name: str, domain: Domain, loss:
 
 @dataclass
 class _InputUses:
-    """The uses of an input on a tape, by which labels of a loss are recognized.
+    """The instructions on a tape that use an input, which show whether the input is a label.
 
     Attributes:
         primal: the tape.
@@ -244,7 +244,7 @@ class _InputUses:
     def _classify_product(
         self, primitive: str, kind: str, kinds: list[str], other: int, *, scaled: bool
     ) -> str:
-        """Return the role of the product of a label, or its complement, and another value."""
+        """Return the role of a product of a label (or its complement) and another value."""
         logarithm = primitive == "xlogy" and bool(kinds[0])
         if primitive in ("mul", "matmul") and self._is_logarithm(other):
             logarithm = True
@@ -281,7 +281,7 @@ class _InputUses:
                 seen.update(instruction.operands)
 
     def _list_primitives(self, index: int, through: Collection[str] | None = None) -> set[str]:
-        """Return the primitives of the instructions that compute a value and its ancestors."""
+        """Return the names of the primitives that compute a value and its ancestors."""
         instructions = map(self.primal.instruction, self._iterate_ancestors(index, through))
         return {operator_name(i.primitive) for i in instructions if i}
 

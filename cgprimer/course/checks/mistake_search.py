@@ -52,7 +52,7 @@ class Mistake:
 
 
 class _Candidate(NamedTuple):
-    """A prediction of wrong derivatives, with its mistake; lower ranks are likelier."""
+    """A prediction of the derivatives that result from a mistake; lower ranks are likelier."""
 
     rank: tuple[int, int]
     mistake: str
@@ -110,7 +110,7 @@ def find_mistakes(
 
 
 def _explains_all(matches: Iterable[_Match], names: set[str]) -> bool:
-    """Return whether a single mistake explains the derivatives with respect to all names."""
+    """Return whether a single mistake explains the derivatives with respect to all given names."""
     return any(names <= match.explained for match in matches)
 
 
@@ -118,7 +118,7 @@ def _explains_all(matches: Iterable[_Match], names: set[str]) -> bool:
 
 
 def _predict_from_answers(attempt: Attempt) -> Iterator[_Candidate]:
-    """Yield the predictions that are computed only from correct and students' derivatives."""
+    """Yield the predictions that are based only on correct and students' derivatives."""
     for order, rule in enumerate(MISTAKE_RULES):
         for prediction in rule.answers(attempt) if rule.answers else ():
             yield _Candidate((order, 0), rule.name, prediction)
@@ -126,7 +126,7 @@ def _predict_from_answers(attempt: Attempt) -> Iterator[_Candidate]:
 
 @lru_cache(maxsize=4)
 def _predict_for_all_students(question: Question, points: Points) -> tuple[_Candidate, ...]:
-    """Return the predictions that are the same for all students; cached."""
+    """Return the predictions that do not depend on the student's derivatives; cached."""
     candidates = [*_predict_by_reverse_passes(question, points)]
     for order, rule in enumerate(MISTAKE_RULES):
         for prediction in rule.points(question, points) if rule.points else ():
@@ -135,7 +135,7 @@ def _predict_for_all_students(question: Question, points: Points) -> tuple[_Cand
 
 
 def _predict_by_reverse_passes(question: Question, points: Points) -> Iterator[_Candidate]:
-    """Yield the derivatives that reverse passes compute if one of their rules is wrong."""
+    """Yield the derivatives that a reverse pass computes if one of its rules is wrong."""
     passes = GradientPasses(question)
     outputs: dict[str, int] = {}
     predicted: list[tuple[int, str, dict[str, str]]] = []
@@ -164,7 +164,7 @@ def _predict_by_reverse_passes(question: Question, points: Points) -> Iterator[_
 def _find_ties(
     question: Question, points: Points, tape: Tape, values: Gradient
 ) -> dict[str, Array]:
-    """Return masks of the points at which predicted derivatives jump, because they are at a kink.
+    """Return masks of the points at which predicted derivatives jump because of a kink.
 
     Without its bias a unit may be at 0, where programs choose different derivatives. A computation
     that is at a kink at many points is another computation, and has no ties.
@@ -198,7 +198,7 @@ def _predict_by_fitting(attempt: Attempt) -> Iterator[_Candidate]:
 def _add_second_mistakes(
     attempt: Attempt, candidates: Iterable[_Candidate]
 ) -> Iterator[_Candidate]:
-    """Yield predictions that combine a mistake with a second one, a wrong sign or factor."""
+    """Yield predictions that combine a mistake with a second mistake: a wrong sign or factor."""
     for rank, mistake, prediction in candidates:
         for factor, message in list_second_mistakes(attempt).items():
             values = {name: factor * v for name, v in prediction.values.items()}
@@ -226,14 +226,14 @@ def _match_predictions(attempt: Attempt, candidates: Iterable[_Candidate]) -> It
 
 
 def _match_error_patterns(attempt: Attempt) -> Iterator[_Match]:
-    """Yield a match for each mistake that is recognized by a pattern of small errors."""
+    """Yield a match for each mistake that is recognized by a pattern in small errors."""
     for order, rule in enumerate(MISTAKE_RULES):
         for message, names in rule.errors(attempt) if rule.errors else ():
             yield _Match((order, 0), rule.name, message, names, is_complete=True)
 
 
 def _select_mistakes(matches: list[_Match], remaining: set[str]) -> list[Mistake]:
-    """Select the fewest, likeliest mistakes; remove what they explain from ``remaining``."""
+    """Select few, likely mistakes, and remove the names that they explain from ``remaining``."""
     mistakes = []
     while relevant := [match for match in matches if match.explained & remaining]:
         best = min(
@@ -252,7 +252,7 @@ def _select_mistakes(matches: list[_Match], remaining: set[str]) -> list[Mistake
 def _list_alternatives(
     matches: Iterable[_Match], best: _Match, explained: set[str]
 ) -> tuple[str, ...]:
-    """Return other mistakes that explain all given names, the likeliest first.
+    """Return the other mistakes that explain all names in `explained`, the likeliest first.
 
     One mistake may explain several names by several predictions, such as one path for each.
     """

@@ -35,7 +35,7 @@ _MAX_NAME = 40  # characters of a name that is divided into known names
 def read_formula(
     text: str, names: Collection[str], source_name: str = "<answer>", *, variable: str = ""
 ) -> Expression:
-    """Parse a formula in the package's language or in usual mathematical notation.
+    """Parse a formula in the expression language or in common mathematical notation.
 
     Args:
         text: the formula.
@@ -79,7 +79,7 @@ def read_formula(
 def rewrite_notation(
     text: str, names: Collection[str], source_name: str = "<answer>", *, variable: str = ""
 ) -> str:
-    """Rewrite a formula in mathematical notation in the package's language; see `read_formula`.
+    """Translate a formula from mathematical notation to the expression language.
 
     >>> rewrite_notation("|x|√2 − ½x²", ["x"])
     'abs(x)*sqrt(2) - (1/2)*x^(2)'
@@ -89,14 +89,14 @@ def rewrite_notation(
 
 
 def _has_usual_meaning(name: str, names: Collection[str]) -> bool:
-    """Return whether an unknown name, such as ``xy`` or ``π``, has a meaning in mathematics."""
+    """Return whether an undefined name, such as ``xy`` or ``π``, has a mathematical meaning."""
     if name in SYMBOLS or any(map(is_superscript, name)):
         return True
     return bool(find_function_name(name) or _divide_name(name, names))
 
 
 def _divide_name(name: str, names: Collection[str]) -> list[list[str]]:
-    """Split a name such as ``xy`` into known names and functions, in at most two ways."""
+    """Return at most two ways to split a name such as ``xy`` into known names and functions."""
     if len(name) > _MAX_NAME:
         return []
     divisions: list[list[list[str]]] = [[[]]]  # of the first 0, 1, 2, ... characters
@@ -114,7 +114,7 @@ def _divide_name(name: str, names: Collection[str]) -> list[list[str]]:
 
 
 def _is_name_or_function(text: str, names: Collection[str]) -> bool:
-    """Return whether a part of a name is a known name, a symbol or a function."""
+    """Return whether a substring of a name is a known name, a symbol or a function."""
     return text in names or text in SYMBOLS or (len(text) > 1 and bool(find_function_name(text)))
 
 
@@ -153,7 +153,7 @@ class _Rewriter:
         return self.tokens[self.index - 1]
 
     def accept(self, *texts: str) -> str:
-        """Consume the next token and return its text if it is one of the operators, or ``""``."""
+        """Consume the next token if it is one of the operators; return its text, or ``""``."""
         token = self.token
         if token.kind == "operator" and token.text in texts:
             self.index += 1
@@ -168,7 +168,7 @@ class _Rewriter:
         )
 
     def raise_ambiguous(self, first: int, last: int, hint: str) -> NoReturn:
-        """Raise a syntax error for a range of tokens that can be read in two ways."""
+        """Raise a syntax error for a range of tokens that has two possible meanings."""
         text = self.source.text[self.tokens[first].start : self.tokens[last].end]
         self.raise_error(f"{text!r} is ambiguous", first, last, hint=hint)
 
@@ -184,7 +184,7 @@ class _Rewriter:
     # --- the grammar, from loose to tight ------------------------------------------------------
 
     def rewrite_formula(self) -> str:
-        """Rewrite all tokens as a formula in the language."""
+        """Rewrite all tokens as a formula in the expression language."""
         text = self.rewrite_sum()
         if self.token.kind != "end":  # the parser of the language says what is wrong
             return text + self.source.text[self.previous.end :]
@@ -198,7 +198,7 @@ class _Rewriter:
         return "".join(parts)
 
     def rewrite_term(self) -> str:
-        """Rewrite a product or quotient; the product sign may be omitted."""
+        """Rewrite a product or quotient, in which the product sign may be omitted."""
         first = self.index
         text, divided = self.rewrite_signed_power(), 0
         while True:
@@ -212,7 +212,7 @@ class _Rewriter:
                 return text
 
     def check_implicit_product(self, first: int, divided: int) -> None:
-        """Raise a syntax error if a product without a sign is ambiguous, such as ``1/2x``."""
+        """Raise a syntax error if a product without ``*`` is ambiguous, as in ``1/2x``."""
         text = self.source.text
         token = self.token
         if divided:
@@ -239,13 +239,13 @@ class _Rewriter:
         return signs.replace("+", "") + self.rewrite_power()
 
     def rewrite_power(self) -> str:
-        """Rewrite an operand and its exponents."""
+        """Rewrite an operand, followed by any exponents."""
         first = self.index
         base = self.rewrite_operand()
         return self.append_exponent(base, first)
 
     def append_exponent(self, base: str, first: int) -> str:
-        """Append the following exponents to a base."""
+        """Append the exponents that follow in the formula to a base."""
         if self.token.kind == "superscript":
             base += f"^({self.rewrite_superscript()})"
             if self.token.text in ("^", "**") or self.token.kind == "superscript":
@@ -272,7 +272,7 @@ class _Rewriter:
         return text
 
     def check_exponent(self, base: str, exponent: str, first: int) -> None:
-        """Raise a syntax error if an exponent is ambiguous, such as ``e^2x``."""
+        """Raise a syntax error if the extent of an exponent is ambiguous, as in ``e^2x``."""
         token = self.token
         if token.spaced or not self.is_at_operand():
             return
@@ -292,7 +292,7 @@ class _Rewriter:
     # --- operands ------------------------------------------------------------------------------
 
     def rewrite_operand(self) -> str:
-        """Rewrite an operand, one nesting level deeper."""
+        """Rewrite an operand at the next nesting level."""
         self.enter_level()
         text = self.rewrite_operand_at_level()
         self.depth -= 1
@@ -310,7 +310,7 @@ class _Rewriter:
             )
 
     def rewrite_operand_at_level(self) -> str:
-        """Rewrite a number, a name, a call, a root, or a formula in parentheses or bars."""
+        """Rewrite an operand: a number, name, call, root, or formula in parentheses or bars."""
         token, at = self.token, self.index
         if token.kind == "number":
             self.index += 1
@@ -335,7 +335,7 @@ class _Rewriter:
         return token.text
 
     def check_mixed_number(self, at: int) -> None:
-        """Raise a syntax error if a mixed number is ambiguous, such as ``2½``."""
+        """Raise a syntax error for an ambiguous mixed number, such as ``2½``."""
         token, other = self.tokens[at], self.token
         if other.kind == "number" and not other.spaced and "(" in token.text + other.text:
             hint = "write 2.5 or 2*(1/2)"
@@ -407,7 +407,7 @@ class _Rewriter:
         return self.rewrite_name()
 
     def copy_index(self) -> str:
-        """Copy the index in brackets after an array's name, such as ``[0,1]``."""
+        """Copy the index in brackets, such as ``[0,1]``, that follows an array name."""
         text = ""
         while self.token.text == "[" and self.token.kind == "operator":
             start = self.token.start
@@ -417,7 +417,7 @@ class _Rewriter:
         return text
 
     def rewrite_call(self, function: str, at: int) -> str:
-        """Rewrite the exponent and argument that follow the name of a function."""
+        """Rewrite the exponent and the argument that follow a function name."""
         exponent = ""
         if self.token.kind == "superscript":
             exponent = self.rewrite_superscript()
@@ -443,7 +443,7 @@ class _Rewriter:
         return f"{function}({argument})^({exponent})"
 
     def rewrite_bare_argument(self, function: str, at: int) -> str:
-        """Rewrite the argument of a function without parentheses: ``x``, ``2x``, ``x^2``."""
+        """Rewrite a function argument without parentheses, such as ``2x`` in ``sin 2x``."""
         hint = f"write the argument in parentheses: {function}(...)"
         if self.in_exponent:
             self.raise_ambiguous(at, self.index, hint)
@@ -461,16 +461,16 @@ class _Rewriter:
         return text
 
     def is_at_function(self) -> bool:
-        """Return whether the next token is the name of a function."""
+        """Return whether the next token is a function name."""
         return self.token.kind == "name" and self.is_function(self.token.text)
 
     def is_function(self, name: str) -> bool:
-        """Return whether a name is the name of a function but not a known name."""
+        """Return whether a name refers to a function rather than to a known variable."""
         return name not in self.names and bool(find_function_name(name))
 
 
 def _find_function_in_other_case(name: str, *, is_call: bool) -> str:
-    """Return the function in a call such as ``Sin(x)``, or an empty string."""
+    """Return the lowercase function name in a call such as ``Sin(x)``, or an empty string."""
     return find_function_name(name.lower()) if is_call and name != name.lower() else ""
 
 

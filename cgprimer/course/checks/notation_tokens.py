@@ -104,7 +104,7 @@ class Token:
 
 
 def find_function_name(name: str) -> str:
-    """Return the name of a function in the package's language; empty if the name is unknown.
+    """Return the name of a function in the expression language, or ``""`` if it is unknown.
 
     >>> find_function_name("arctan"), find_function_name("sin"), find_function_name("xa")
     ('atan', 'sin', '')
@@ -156,7 +156,7 @@ def split_tokens(text: str) -> list[Token]:
 
 
 def _read_token(text: str, start: int) -> tuple[str, str, int]:
-    """Return the kind and the text of the token at an offset, and the offset after the token."""
+    """Return the kind and the text of the token at an offset, and the offset of its end."""
     end = start
     if is_superscript(text[start]):
         while end < len(text) and is_superscript(text[end]):
@@ -188,7 +188,7 @@ def _is_subscript(character: str) -> bool:
 
 
 def _is_in_name(character: str) -> bool:
-    """Return whether a character may follow the first character of a name."""
+    """Return whether a character may occur in a name after the first character."""
     if is_superscript(character):
         return False
     return f"a{character}".isidentifier() or (_is_subscript(character) and character.isalnum())

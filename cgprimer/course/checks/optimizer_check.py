@@ -55,7 +55,7 @@ def check_optimizer(
     seed: int = 0,
     limits: Limits | None = None,
 ) -> Result:
-    """Check the optimizers in a submission, and name the mistakes in them.
+    """Check the optimizers in a submission, and name their likely mistakes.
 
     A submission has a class for each optimizer, ``class Adam`` with ``__init__(self, rate=...,
     beta1=..., ...)`` and ``step(self, parameters, gradients)``; or a function
@@ -149,7 +149,7 @@ def _explain_missing(rule: str, names: Sequence[Sequence[str]]) -> str:
 
 
 def list_points(rules: Sequence[str]) -> dict[str, float]:
-    """Return the maximum points of each part of the given optimizers, keyed by part.
+    """Return the maximum points for each part of the given optimizers, keyed by part.
 
     Raises:
         UsageError: an optimizer is unknown.
@@ -199,7 +199,7 @@ def recognize_optimizers(
 
 
 def _build_question(rule: str, tests: Sequence[GradientSequence], decay: float) -> dict[str, Any]:
-    """Build the question for the driver: hyperparameters, their usual names, and gradients."""
+    """Build the input of the driver: hyperparameters, their usual names, and gradients."""
     usual: dict[str, tuple[str, ...]] = {"rate": _RATES}
     for name in find_optimizer(rule).hyper:
         usual[name] = {"alpha": _AVERAGES, "epsilon": _EPSILON, "beta": _BETAS}.get(
@@ -216,7 +216,7 @@ def _build_question(rule: str, tests: Sequence[GradientSequence], decay: float) 
 
 
 def create_skeleton(rule: str) -> str:
-    """Return the skeleton that students complete: an optimizer class without its update.
+    """Return the skeleton for students to complete: an optimizer class without the update.
 
     >>> print(create_skeleton("sgd").splitlines()[2])
     class SGD:

@@ -21,13 +21,13 @@ _AHEAD = ("gradient function, dict", "gradient function, list", "gradient functi
 
 
 def list_definitions(module: Any) -> list[tuple[str, str]]:
-    """List the classes and functions of a submission that may be optimizers, each with its kind."""
+    """List the classes and functions in a submission that may be optimizers, with their kinds."""
     definitions = ((n, v) for n, v in vars(module).items() if _is_candidate(module, n, v))
     return [(n, "class" if inspect.isclass(v) else "function") for n, v in definitions]
 
 
 def _is_candidate(module: Any, name: str, definition: Any) -> bool:
-    """Return whether a definition may be an optimizer that the submission implements."""
+    """Return whether a class or function of the submission may be an optimizer."""
     homes = (getattr(module, "__name__", "__main__"), "builtins")  # of code in a notebook
     is_local = getattr(definition, "__module__", None) in homes
     is_local = is_local and definition is not getattr(builtins, name, None)
@@ -38,7 +38,7 @@ def _is_candidate(module: Any, name: str, definition: Any) -> bool:
 
 
 def try_optimizer(module: Any, name: str, question: dict[str, Any]) -> dict[str, Any]:
-    """Run an optimizer on all gradient sequences, in the first argument form that works.
+    """Run an optimizer on all gradient sequences, with the first argument format that works.
 
     Args:
         module: the submission.
@@ -73,12 +73,12 @@ def _has_moved(run: dict[str, Any], report: dict[str, Any]) -> bool:
 
 
 def _rank_run(run: dict[str, Any]) -> tuple[int, bool]:
-    """Return a sort key for an optimizer's runs: number of updates, then arithmetic errors."""
+    """Return a sort key for optimizer runs: the number of updates, then arithmetic errors."""
     return len(run["steps"]), bool(run["error"].get("arithmetic"))
 
 
 def _read_arguments(target: Any) -> dict[str, inspect.Parameter]:
-    """Return the arguments of a class or function; none if its signature is not available."""
+    """Return the arguments of a class or function; empty if its signature is unavailable."""
     try:
         return dict(inspect.signature(target).parameters)
     except (TypeError, ValueError):
@@ -93,7 +93,7 @@ def _normalize_name(name: str) -> str:
 def _match_arguments(
     target: Any, question: dict[str, Any]
 ) -> tuple[list[str], dict[str, Any], dict[str, float]]:
-    """Match the arguments of a class or function with the hyperparameters of an optimizer.
+    """Match the arguments of a class or function to the hyperparameters of an optimizer.
 
     Returns:
         The hyperparameters that are arguments, the values of these arguments, and their defaults.
@@ -166,7 +166,7 @@ def _iterate_updates(
     keywords: dict[str, Any],
     slope: float,
 ) -> Iterator[tuple[list[float], dict[str, str]]]:
-    """Yield the parameters after each update, and the changed state as strings."""
+    """Yield the parameters after each update, and the changed state variables as strings."""
     parameters = _pack_values(form, start)
     step, seen = _create_update_function(target, parameters, keywords)
     for row in gradients:
@@ -192,7 +192,7 @@ def _iterate_updates(
 def _create_update_function(
     target: Any, parameters: Any, keywords: dict[str, Any]
 ) -> tuple[Callable[[Any, Any], Any], Any]:
-    """Return a function that runs one update, and the object that holds an optimizer's state."""
+    """Return a function that runs one update, and the object that stores the optimizer state."""
     if inspect.isclass(target):
         parameters_of, kind = _read_arguments(target), cast(Any, target)
         needed = [n for n, p in parameters_of.items() if p.default is p.empty and n not in keywords]
@@ -211,14 +211,14 @@ def _create_update_function(
 
 
 def _order_arguments(call: Callable[..., Any], names: list[str]) -> Callable[[Any, Any], Any]:
-    """Wrap a function such that it accepts parameters and gradients in this order."""
+    """Wrap a function so that it accepts the parameters first and the gradient second."""
     first = names[0] if names else ""
     swapped = "grad" in first or first in ("g", "dw", "dp")
     return (lambda parameters, gradient: call(gradient, parameters)) if swapped else call
 
 
 def _describe_state(seen: Any) -> dict[str, str]:
-    """Return an optimizer's state as strings, without integers such as update counters."""
+    """Return the state variables of an optimizer as strings, without integer counters."""
     attributes = seen if isinstance(seen, dict) else getattr(seen, "__dict__", {})
     texts = {str(name): repr(value)[:2000] for name, value in attributes.items()}
     floats = {name: text for name, text in texts.items() if "." in text and " at 0x" not in text}
@@ -226,7 +226,7 @@ def _describe_state(seen: Any) -> dict[str, str]:
 
 
 def _pack_values(form: str, row: list[float]) -> Any:
-    """Pack values in one of the argument forms, such as a dictionary of arrays."""
+    """Pack values in an argument format, such as a dictionary of arrays."""
     if form == "number":
         return row[0]
     values: list[Any] = list(row)
@@ -252,7 +252,7 @@ def _create_gradient_function(form: str, row: list[float], slope: float) -> Call
 
 
 def _matches_form(form: str, result: Any, size: int) -> bool:
-    """Return whether a result has the form of the parameters and their number."""
+    """Return whether a result has the format and the number of the parameters."""
     try:
         return len(_read_values(result)) == size and isinstance(result, dict) == ("dict" in form)
     except (TypeError, ValueError):
@@ -260,7 +260,7 @@ def _matches_form(form: str, result: Any, size: int) -> bool:
 
 
 def _read_values(parameters: Any) -> list[float]:
-    """Return parameters in any form as a list of floats; complex values become nan."""
+    """Convert parameters in any format to a list of floats; complex values become nan."""
     several = isinstance(parameters, dict | list | tuple) or getattr(parameters, "ndim", 0) > 0
     values = parameters.values() if isinstance(parameters, dict) else parameters
     return [_convert_to_float(value) for value in (values if several else [parameters])]

@@ -28,7 +28,7 @@ _VELOCITY = ("momentum", "nesterov")
 
 @dataclass(frozen=True)
 class Change:
-    """A change to the statements of an update rule, or to how its state is handled.
+    """A mistake or convention: a change to an update rule, or to the handling of its state.
 
     Attributes:
         name: name of the convention or mistake in reports.
@@ -60,7 +60,7 @@ class Change:
     offset: float = 0.0
 
     def apply(self, rule: str, text: str) -> str | None:
-        """Apply the change to the statements of an optimizer; return None if it does not apply."""
+        """Apply the change to the statements of a rule; return None if it is not applicable."""
         if self.optimizers and rule not in self.optimizers:
             return None
         for old, new in self.replacements:
@@ -73,12 +73,12 @@ class Change:
 def _create_mistake(
     name: str, message: str, *replacements: tuple[str, str], of: Sequence[str] = ()
 ) -> Change:
-    """Create a change that represents a mistake in the statements of an update rule."""
+    """Create a change to an update rule that represents a mistake."""
     return Change(name, message, replacements, tuple(of))
 
 
 def _move_parameters_first(text: str) -> str:
-    """Reorder statements such that the parameters are updated before the state.
+    """Reorder statements so that the parameters are updated before the state.
 
     >>> _move_parameters_first("v = beta*v + g; p = p - rate*v")
     'p = p - rate*v; v = beta*v + g'
@@ -559,7 +559,7 @@ class WeightDecay:
     kind: str
 
     def apply(self, text: str) -> str:
-        """Return the statements of an update rule with this weight decay.
+        """Return the statements of an update rule after adding this form of weight decay.
 
         >>> DECAYS[0].apply("p = p - rate*g")
         'h = g + wd*p; p = p - rate*h'

@@ -20,20 +20,20 @@ from cgprimer.training.statement_tapes import StatementEvaluator, parse_statemen
 
 @dataclass(frozen=True)
 class Variant:
-    """The statements of a correct or wrong update rule, and the changes to the correct rule."""
+    """A correct or wrong update rule: its statements, and the changes to the original rule."""
 
     text: str
     changes: tuple[Change, ...] = ()
 
     @property
     def is_right(self) -> bool:
-        """True if every change is a convention, not a mistake."""
+        """True if every change is a convention rather than a mistake."""
         return all(change.is_convention for change in self.changes)
 
 
 @lru_cache(maxsize=16)
 def list_variants(rule: str, ahead: bool, changes: int = 1) -> tuple[Variant, ...]:
-    """List the variants of an update rule with the given number of changes, conventions first.
+    """List the variants of an update rule with the given number of changes, correct ones first.
 
     Args:
         rule: the name of an optimizer.
@@ -64,7 +64,7 @@ def list_variants(rule: str, ahead: bool, changes: int = 1) -> tuple[Variant, ..
 
 
 def _list_changes(rule: str, name: str) -> list[Change]:
-    """List the changes that can apply to an update rule; changes of state do not apply to sgd."""
+    """List the changes that can apply to an update rule; sgd has no state to change."""
     changes = [c for c in CHANGES if not c.optimizers or name in c.optimizers]
     return [c for c in changes if c.replacements or c.normalizes or rule != "sgd"]
 
@@ -76,7 +76,7 @@ def _compile_rule(text: str) -> StatementEvaluator:
 
 
 class RuleSimulation:
-    """An update rule with its state, which is 0 before the first update.
+    """An executable update rule with its state, which is 0 before the first update.
 
     Args:
         statements: the rule.
@@ -163,7 +163,7 @@ def simulate(variant: Variant, hyper: Mapping[str, float], start: Any, gradients
 
 
 def _normalize_gradients(gradients: Any, change: Change) -> Any:
-    """Normalize gradients of shape (updates, parameters) if a change requires normalization."""
+    """Normalize gradients of shape (updates, parameters) as a change requires."""
     if change.normalizes == "sign":
         return np.sign(gradients)
     if change.normalizes == "all":

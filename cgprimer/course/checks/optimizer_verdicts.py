@@ -36,7 +36,7 @@ DECAY, DECAY_POINTS = 0.1, 2
 
 @dataclass(frozen=True)
 class GradientSequence:
-    """The initial parameters and the gradients of a test run of an optimizer.
+    """The initial parameters and the gradients for a test run of an optimizer.
 
     Attributes:
         start: the initial parameters; shape (parameters,).
@@ -47,7 +47,7 @@ class GradientSequence:
     gradients: Any
 
     def to_json(self) -> dict[str, Any]:
-        """Return the sequence as JSON values."""
+        """Return the gradient sequence as a JSON-compatible dictionary."""
         return {"start": self.start.tolist(), "gradients": self.gradients.tolist()}
 
 
@@ -78,7 +78,7 @@ def create_test_runs(seed: int = 0) -> tuple[GradientSequence, ...]:
 
 @dataclass(frozen=True)
 class _Match:
-    """A variant of an update rule, compared with the runs of a student's optimizer.
+    """The comparison of a variant of an update rule with the runs of a student's optimizer.
 
     Attributes:
         variant: the variant.
@@ -96,7 +96,7 @@ class _Match:
 def judge_optimizer(
     rule: str, tests: Sequence[GradientSequence], plain: Any, with_decay: Any, source: Source
 ) -> list[Part]:
-    """Return the verdict on each part of an optimizer, from the reports of the driver.
+    """Return the verdict on each part of an optimizer, based on the reports of the driver.
 
     Args:
         rule: name of the optimizer.
@@ -171,7 +171,7 @@ def _judge_unmoved(run: Mapping[str, Any], tries: Mapping[str, str], source: Sou
 def _explain_runs(
     rule: str, tests: Sequence[GradientSequence], plain: Mapping[str, Any], ahead: bool
 ) -> tuple[_Match, _Match | None]:
-    """Return the best correct variant, and the variant that explains all runs, or None."""
+    """Return the best correct variant, and the wrong variant that explains all runs, or None."""
     runs = plain["runs"]
 
     def compare_variants(
@@ -209,7 +209,7 @@ def _explain_runs(
 
 
 def _list_settings(rule: str, plain: Mapping[str, Any]) -> list[dict[str, float]]:
-    """List the possible values of all hyperparameters, including values inside a submission."""
+    """List the possible combinations of hyperparameter values in a student's optimizer."""
     names = ("rate", *(n for n in find_optimizer(rule).hyper if n != "weight_decay"))
     choices: list[tuple[float, ...]] = []
     for name in names:
@@ -233,7 +233,7 @@ def _compare_variant(
     runs: Sequence[Mapping[str, Any]],
     ignored: str = "",
 ) -> _Match:
-    """Simulate a variant, and compare it with each run of a student's optimizer."""
+    """Compare a simulated variant with each run of a student's optimizer."""
     match = _Match(variant, hyper, (), ignored)
     agrees: list[bool] = []
     if not variant.is_right:  # the first update excludes most variants
@@ -252,7 +252,7 @@ def _compare_variant(
 
 
 def _simulate_match(match: _Match, run: GradientSequence) -> Any:
-    """Simulate the variant of a match on a gradient sequence."""
+    """Simulate the update rule of a match on a gradient sequence."""
     return simulate(match.variant, match.hyper, run.start, run.gradients)
 
 
@@ -262,7 +262,7 @@ def _are_equal(
     run: GradientSequence,
     error: Mapping[str, Any] | None = None,
 ) -> bool:
-    """Return whether updates are equal up to rounding; treat an arithmetic error as nan."""
+    """Return whether updates equal the expected updates up to rounding errors."""
     with np.errstate(all="ignore"):
         wild = ~np.isfinite(expected).all(axis=1)
         end = int(np.argmax(wild)) if wild.any() else len(expected)
@@ -306,7 +306,7 @@ def _is_disputed(match: _Match) -> bool:
 def _name_mistake(
     match: _Match | None, runs: Sequence[Mapping[str, Any]], nearest: _Match
 ) -> tuple[str, str]:
-    """Return the name of an optimizer's mistake, and a sentence about it; empty if unknown."""
+    """Return the name of an optimizer mistake and a sentence that explains it, or empty strings."""
     if runs[1]["steps"] != runs[3]["steps"] and not np.array_equal(
         runs[1]["steps"], runs[3]["steps"], equal_nan=True
     ):
@@ -326,7 +326,7 @@ def _name_mistake(
 
 
 def _refine_state_mistake(name: str, runs: Sequence[Mapping[str, Any]]) -> str:
-    """Return a more specific name for a state that is never updated, always reset, or unused."""
+    """Return the name of a mistake in the state: never updated, always reset, or unused."""
     if name != "state not kept":
         return name
     if not runs[1]["changed"]:
@@ -336,7 +336,7 @@ def _refine_state_mistake(name: str, runs: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _describe_conventions(nearest: _Match, plain: Mapping[str, Any]) -> str:
-    """Describe the conventions that an optimizer follows, and the form of its arguments."""
+    """Describe the conventions that an optimizer follows, and the format of its arguments."""
     notes = [change.message for change in nearest.variant.changes]
     if plain["form"] in ("dict of arrays", "list of arrays", "number"):
         notes.append(f"the optimizer works on a {plain['form']}")
@@ -346,14 +346,14 @@ def _describe_conventions(nearest: _Match, plain: Mapping[str, Any]) -> str:
 def _judge_weight_decay(
     rule: str, tests: Sequence[GradientSequence], answer: Any, best: _Match, ahead: bool
 ) -> Part | None:
-    """Return the verdict on weight decay, given the match of the runs without weight decay."""
+    """Return the verdict on weight decay, given the match for the runs without weight decay."""
     if isinstance(answer, Failure) or "weight_decay" not in answer["taken"]:
         message = "the argument weight_decay is missing"
         return reject("no weight decay", message) if rule == "adamw" else None
     runs = answer["runs"]
 
     def explains(variant: Variant) -> bool:
-        """Return whether a variant explains the first two runs with weight decay."""
+        """Return whether a variant reproduces the first two runs with weight decay."""
         return all(_compare_variant(variant, best.hyper, tests, runs).agrees[:2])
 
     for decay in () if ahead else DECAYS:

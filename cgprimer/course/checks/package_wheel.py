@@ -27,7 +27,7 @@ _WHEEL = "Wheel-Version: 1.0\nGenerator: cgprimer\nRoot-Is-Purelib: true\nTag: p
 
 
 def build_wheel() -> tuple[str, bytes]:
-    """Return the file name and the content of a wheel of this package.
+    """Return the file name and the content of a wheel for this package.
 
     Raises:
         UsageError: the package is not installed, so that its requirements are unknown.
@@ -54,7 +54,7 @@ def build_wheel() -> tuple[str, bytes]:
 
 
 def _format_record(files: Mapping[str, bytes], name: str) -> bytes:
-    """Return the content of a wheel's RECORD file: the path, hash and size of each file."""
+    """Format the RECORD file of a wheel: the path, hash and size of each file."""
     lines = []
     for file, content in files.items():
         digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
@@ -63,7 +63,7 @@ def _format_record(files: Mapping[str, bytes], name: str) -> bytes:
 
 
 def zip_files(files: Mapping[str, bytes], executable: Collection[str] = ()) -> bytes:
-    """Return a zip archive of files, given as a dictionary of contents keyed by name.
+    """Return a zip archive of files, whose contents are given as a dictionary keyed by file name.
 
     Args:
         files: the contents.

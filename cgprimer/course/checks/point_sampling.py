@@ -32,7 +32,7 @@ def sample_values(
     domain: Domain | None,
     number: Callable[[int], float],
 ) -> Array:
-    """Sample values of one input or parameter; return an array of shape (samples, *shape).
+    """Sample values for one input or parameter; return an array of shape (samples, *shape).
 
     Args:
         random: the source of random numbers.
@@ -45,7 +45,7 @@ def sample_values(
     if domain is not None:
 
         def choose_indices(bound: int, shape: Shape) -> Array:
-            """Return random indices below a bound in an array of the given shape."""
+            """Return an array of random indices below a bound, with the given shape."""
             indices = [random.randrange(bound) for _ in range(math.prod(shape))]
             return np.array(indices, int).reshape(shape)
 
@@ -56,7 +56,7 @@ def sample_values(
 
 
 def resolve_kept_inputs(graph: ExpressionGraph, keep: Sequence[str] | str = ()) -> tuple[str, ...]:
-    """Return the names of the inputs that keep their declared values, after validation.
+    """Validate and return the names of the inputs that keep their declared values.
 
     Raises:
         UsageError: a name is not an input, or has no declared value.
@@ -77,7 +77,7 @@ def resolve_kept_inputs(graph: ExpressionGraph, keep: Sequence[str] | str = ()) 
 def resolve_input_domains(
     graph: ExpressionGraph, domain: Mapping[str, Any] | None
 ) -> dict[str, Domain]:
-    """Return the domains of a graph's inputs; the argument overrides declared domains.
+    """Return the domains of the graph inputs; the domains in `domain` override declared ones.
 
     Args:
         graph: the graph.
@@ -101,17 +101,17 @@ def resolve_input_domains(
 
 
 def _check_input(graph: ExpressionGraph, name: str, option: str) -> None:
-    """Raise UsageError if a name is not an input; ``option`` is named in the message."""
+    """Raise UsageError if a name is not an input; the message mentions ``option``."""
     if name in graph.inputs:
         return
     kind = "a parameter" if name in graph.parameters else "not an input"
     kind = "computed by the graph" if name in graph.definitions else kind
     hint = name_hint(str(name), graph.inputs) if graph.inputs else "the graph has no inputs"
-    raise UsageError(f"{option} applies only to inputs; {name!r} is {kind}", hint=hint)
+    raise UsageError(f"{option} applies only to inputs, but {name!r} is {kind}", hint=hint)
 
 
 def _convert_to_domain(name: str, values: Any, shape: Shape) -> Domain:
-    """Convert and validate the domain that an argument declares for an input."""
+    """Convert and validate the domain that a caller specifies for an input."""
     if isinstance(values, str):
         if values.replace("_", "-").casefold() != ONE_HOT:
             what = f"the domain of {name!r} must be numbers or 'one-hot', got {values!r}"
@@ -129,14 +129,14 @@ def _convert_to_domain(name: str, values: Any, shape: Shape) -> Domain:
 
 
 def check_disjoint(keep: Iterable[str], domain: Iterable[str]) -> None:
-    """Raise UsageError if an input is both kept and given a domain."""
+    """Raise UsageError if an input is in both ``keep`` and ``domain``."""
     if both := [name for name in keep if name in set(domain)]:
         what = f"{join_names(both)}: an input is either kept or sampled from a domain, not both"
         raise UsageError(what, hint="pass either keep= (--keep) or domain= (--domain)")
 
 
 def is_declared_in_domain(graph: ExpressionGraph, name: str, domains: Mapping[str, Domain]) -> bool:
-    """Return whether a name has a declared value that lies in its domain, if it has one."""
+    """Return whether a name has a declared value that does not violate its domain."""
     if name not in graph.values:
         return False
     return name not in domains or domain_contains(

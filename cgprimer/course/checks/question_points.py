@@ -37,7 +37,7 @@ _MAX_POINTS_RATIO = 4  # points used, compared with those requested, if all bran
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """The evaluation points of a check, with the correct value and gradient at each point.
+    """The evaluation points of a check, with the correct values and gradients.
 
     Attributes:
         arguments: for each element of an argument its values, as :meth:`Question.evaluate` takes
@@ -97,7 +97,7 @@ def choose_points(question: Question, count: int = 20, seed: int = 0) -> Points:
 
 
 def evaluate_points(question: Question, arguments: dict[str, Array]) -> Points:
-    """Evaluate the correct gradient at points, and find out where difference quotients agree."""
+    """Evaluate the correct gradient at points, and mark the points at which it is smooth."""
     value, gradient, noise = question.evaluate_gradient(arguments)
     largest = max(np.abs(v[np.isfinite(v)]).max(initial=0.0) for v in (value, *gradient.values()))
     finite = np.isfinite(value)
@@ -131,7 +131,7 @@ def select_arguments(
 
 
 def _concatenate(parts: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
-    """Concatenate the arguments at several sets of points along the last axis."""
+    """Concatenate several sets of points: the values of each argument along the last axis."""
     return {n: np.concatenate([part[n] for part in parts], axis=-1) for n in parts[0]}
 
 
@@ -139,7 +139,7 @@ def _concatenate(parts: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
 
 
 def _read_declared_values(question: Question) -> dict[str, float]:
-    """Return the declared value of each argument's elements; 0 where none is declared."""
+    """Return the declared value of each argument element, or 0 if the graph declares none."""
     shapes = {n: question.shapes[n] for n in question.arguments}
     values = {n: question.graph.values.get(n, 0.0) for n in question.arguments}
     arrays = {n: np.broadcast_to(np.array(v, float), shapes[n]) for n, v in values.items()}
@@ -173,7 +173,7 @@ def _sample_arguments(
         def sample_element(
             index: int, names: Sequence[str] = names, is_fixed: bool = is_fixed
         ) -> float:
-            """Return a rounded random value of one element, or its fixed value."""
+            """Return a rounded random value for one array element, or its fixed value."""
             middle = center[names[index]]
             if is_fixed:
                 return middle
@@ -189,7 +189,7 @@ def _sample_arguments(
 
 
 def _select_candidates(question: Question, candidates: Points, count: int) -> list[int]:
-    """Return the indices of the best candidate points, on as many branches as possible."""
+    """Select the best candidate points, which cover as many branches as possible."""
     smooth, badness = np.flatnonzero(candidates.smooth), _rate_badness(question, candidates)
     if not question.branches.decisions or not len(smooth):
         order = np.argsort(badness[smooth], kind="stable")
@@ -207,7 +207,7 @@ def _select_candidates(question: Question, candidates: Points, count: int) -> li
 def _find_refutations(
     question: Question, arguments: Mapping[str, Array], gradient: Mapping[str, Array]
 ) -> Iterator[Array]:
-    """Yield a mask of the points that refute the gradient, for each ignored piecewise function.
+    """Yield, for each piecewise function, the points that refute a gradient that ignores it.
 
     Each array has shape (names, points): a point may refute only some of the derivatives.
     """
@@ -258,12 +258,12 @@ def _search_branches(
     chosen: Mapping[str, Array],
     max_points: int,
 ) -> list[dict[str, Array]]:
-    """Search for points on branches that no chosen point covers, at increasing distances."""
+    """Search for points that cover the remaining branches, at increasing distances."""
     branches, points = question.branches, list[dict[str, Array]]()
     sides = 2 * len(branches.decisions)
 
     def find_sides(arguments: Mapping[str, Array]) -> Array:
-        """Return boolean arrays that tell on which side of each decision each point is."""
+        """Return a boolean array of shape (sides, points): on which branches each point lies."""
         evaluate = partial(question.evaluate, arguments=arguments, reduce=False)
         return branches.compute_features(evaluate)[0][:sides]
 
@@ -296,7 +296,7 @@ def _search_branches(
 
 
 def _bound_cancellation(derivatives: Array) -> float:
-    """Return an error bound for derivatives that nearly cancel, such as f*(1 - f) for f near 1."""
+    """Return a bound on cancellation errors in derivatives such as f*(1 - f) for f near 1."""
     sizes = np.abs(derivatives[np.isfinite(derivatives)])
     if not sizes.any():
         return 0.0
@@ -350,7 +350,7 @@ def _is_smooth(
         def compute_quotients(
             step: float, direction: Mapping[str, Array] = direction
         ) -> tuple[Array, Array]:
-            """Return the central quotient, and the difference between the one-sided quotients."""
+            """Return the central quotient, and the difference of the two one-sided quotients."""
             shifted = (
                 {**arguments, **{e: arguments[e] + sign * step * direction[e] for e in free}}
                 for sign in (1, -1)

@@ -95,7 +95,7 @@ def format_junit_xml(results: Sequence[Result]) -> str:
 
 
 def _is_failed(part: Part) -> bool:
-    """Return whether a part lacks points, is wrong or was not run."""
+    """Return whether a part did not earn full points, is wrong or was not run."""
     return part.points < part.possible or part.verdict in ("wrong", "not run")
 
 

@@ -15,7 +15,7 @@ _SAVE_INTERVAL = 1.0  # seconds between two writes of the file
 
 
 class ResultJournal:
-    """The finished results of a run, which are saved so that an interrupted run can continue.
+    """A file of finished results, from which an interrupted run of a check can continue.
 
     Attributes:
         results: finished results, keyed by everything that they depend on (``Check.key``).
@@ -48,7 +48,7 @@ class ResultJournal:
             raise DataError(f"{path} is not a journal of checks", hint=hint) from None
 
     def add(self, key: str, result: Result) -> None:
-        """Add a finished result, and save the journal at most once a second.
+        """Add a finished result, and save the journal at most once per second.
 
         Raises:
             UsageError: the file cannot be written.

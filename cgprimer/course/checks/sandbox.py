@@ -60,7 +60,7 @@ _running: set[subprocess.Popen[bytes]] = set()
 
 
 class MachineError(CgprimerError):
-    """Raised if the machine lacks the disk space, memory or processes to run submissions."""
+    """Raised if the machine cannot run submissions, for example because its disk is full."""
 
 
 class Request(TypedDict):
@@ -110,7 +110,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Answers:
-    """The answers of a submission to the requests, and a record of its run.
+    """The answers of a submission to the requests, with the output and duration of its run.
 
     Attributes:
         values: a value or a :class:`Failure` for each request.
@@ -130,7 +130,7 @@ class Answers:
     protections: tuple[str, ...] = ()
 
     def add_run_to(self, result: Result) -> Result:
-        """Return a result with the output, the duration and the instructor's notes of this run."""
+        """Add the output and duration of this run, and notes for the instructor, to a result."""
         notes = [f"imports {', '.join(self.modules)}"] if self.modules else []
         if self.protections:
             notes.append(f"sandbox: {', '.join(self.protections)}")
@@ -235,7 +235,7 @@ def _run_notebook(
 def _run_requests(
     source: Source, requests: Sequence[Request], limits: Limits, driver: str | Path | None
 ) -> tuple[Answers, int | None]:
-    """Run requests in one process; return the answers, and which request ended the process."""
+    """Return the answers to requests, and the index of the request that ended the process."""
     files = {"submission.py": source.text}
     if driver is not None:
         files["driver.py"] = Path(driver).read_text(encoding="utf-8")
@@ -325,7 +325,7 @@ def _run_process(setup: dict[str, Any], folder: Path, limits: Limits) -> Transcr
 
 
 def _start_process(folder: Path, pipes: Sequence[tuple[int, int]]) -> subprocess.Popen[bytes]:
-    """Start a sandboxed process that inherits the write ends of pipes, and close them here."""
+    """Start a sandboxed process that inherits pipes; close their write ends in this process."""
     writing_ends = [writing for _, writing in pipes]
     try:
         return subprocess.Popen(
@@ -350,7 +350,7 @@ def _start_process(folder: Path, pipes: Sequence[tuple[int, int]]) -> subprocess
 def _start_readers(
     process: subprocess.Popen[bytes], pipes: Sequence[tuple[int, int]], limits: Limits
 ) -> dict[str, _PipeReader]:
-    """Start a reader thread for each pipe of a sandboxed process, keyed by the pipe's name."""
+    """Start a reader thread for each pipe of a sandboxed process, keyed by pipe name."""
     assert process.stdout is not None
     assert process.stderr is not None
     control_size = channel.MAX_CONTROL_SIZE + (0 if pipes else channel.MAX_ANSWERS_SIZE)
@@ -380,7 +380,7 @@ def _end_process(process: subprocess.Popen[bytes], readers: Iterable[_PipeReader
 
 
 def _split_single_pipe(data: bytes) -> dict[str, bytes]:
-    """Split the lines of the single pipe on Windows into the data of each pipe."""
+    """Split the data of the single pipe on Windows into the data of three separate pipes."""
     parts: dict[str, list[bytes]] = {"control": [], "libraries": [], "answers": []}
     for line in data.splitlines(keepends=True):
         name = "control" if not parts["control"] else "answers"

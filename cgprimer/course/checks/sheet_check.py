@@ -64,7 +64,8 @@ def check_trace(
     if not isinstance(sheet, Sheet):
         sheet = _select_sheet(read_sheets(sheet), answers, sheet, name)
     if answers.sheet and answers.sheet != sheet.identifier:
-        message = f"{name} answers sheet {answers.sheet}, but this is sheet {sheet.identifier}"
+        problem = f"but this is sheet {sheet.identifier}"
+        message = f"{name} contains answers to sheet {answers.sheet}, {problem}"
         hint = "sheets differ by seed, graph and student: pass the sheet of these answers"
         raise DataError(message, hint=hint)
     with np.errstate(all="ignore"):  # answers may be arbitrarily large
@@ -79,7 +80,7 @@ def check_trace(
 
 
 def _convert_answers(answers: Answers | str | Path | Mapping[Any, Any]) -> Answers:
-    """Convert answers from a file, a notebook's names or a mapping of blanks to ``Answers``."""
+    """Convert answers in a file, in notebook variables or in a mapping to ``Answers``."""
     if isinstance(answers, Answers):
         return answers
     if isinstance(answers, str | Path):
@@ -94,7 +95,7 @@ def _convert_answers(answers: Answers | str | Path | Mapping[Any, Any]) -> Answe
 
 
 def build_trace_check(sheet: str | Path) -> Check:
-    """Build a check that grades files of answers to one sheet or to the sheets of a class.
+    """Build a check that grades answer files for one sheet or for the sheets of a class.
 
     The sheets are read once. Answers that cannot be read, or that belong to another sheet, are a
     failure of that submission.
@@ -112,7 +113,7 @@ def build_trace_check(sheet: str | Path) -> Check:
                 parts[f"{number} {blank.row} {blank.column}"] = possible
 
     def run(answers: Submission, limits: Limits) -> Result:
-        """Grade one file of answers; a file that cannot be read gets a failed result."""
+        """Grade one answer file; an unreadable file leads to a failed result."""
         assert isinstance(answers, str | Path)
         name = Path(answers).name
         try:
@@ -130,7 +131,7 @@ def build_trace_check(sheet: str | Path) -> Check:
 
 
 def _find_equal_points(sheets: Sequence[Sheet]) -> dict[str, float]:
-    """Return the points of each problem if they are equal on all sheets of a class."""
+    """Return the points for each problem if all sheets of a class have the same points."""
     points = [[problem.asked.get("points") for problem in sheet.problems] for sheet in sheets]
     if len(sheets) < 2 or None in points[0] or any(row != points[0] for row in points):
         return {}
@@ -138,7 +139,7 @@ def _find_equal_points(sheets: Sequence[Sheet]) -> dict[str, float]:
 
 
 def _select_sheet(sheets: Mapping[str, Sheet], answers: Answers, source: Any, name: str) -> Sheet:
-    """Return the sheet to which the answers belong, from the sheets of a class.
+    """Find the sheet to which answers belong among the sheets of a class.
 
     Args:
         sheets: the sheets, keyed by identifier.
@@ -156,4 +157,4 @@ def _select_sheet(sheets: Mapping[str, Sheet], answers: Answers, source: Any, na
         raise DataError(message, hint=hint)
     problem = f"which is not one of the {len(sheets)} sheets in {source}"
     hint = f"choose answers to one of the sheets {join_names(sheets, 4)}"
-    raise DataError(f"{name} answers sheet {answers.sheet}, {problem}", hint=hint)
+    raise DataError(f"{name} contains answers to sheet {answers.sheet}, {problem}", hint=hint)

@@ -46,7 +46,7 @@ def read_regular_file(path: Path, max_size: int) -> bytes | None:
 
 
 def read_source(path: Path) -> Source | Failure:
-    """Return the source code of a Python file or a notebook, or the failure to read it.
+    """Return the source code of a Python file or notebook, or a failure if it is unreadable.
 
     Raises:
         UsageError: the file cannot be read.

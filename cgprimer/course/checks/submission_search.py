@@ -18,7 +18,7 @@ _CONTROL_CHARACTERS = {9: "\ufffd", 10: "\ufffd"}  # in file names, they could f
 def find_submissions(
     paths: Iterable[Path], endings: tuple[str, ...] = PROGRAM_ENDINGS, stem: str = ""
 ) -> dict[str, Path]:
-    """Find the files of submissions among the given files and folders.
+    """Find the submissions in the given files and folders.
 
     In a folder, ``ann.py`` is the submission of the student ann. The submission in a folder
     ``bob/`` is its only file with such an ending, or the file with the given stem. If there are
@@ -60,7 +60,7 @@ def find_submissions(
 
 
 def _list_submissions(folder: Path, endings: tuple[str, ...], stem: str) -> list[Path]:
-    """Return the submission of each student in the folder of a class, without following links."""
+    """Return the submission of each student in a class folder, without following links."""
     files = []
     for entry in sorted(folder.iterdir()):
         if entry.name.startswith((".", "_")):
@@ -81,7 +81,7 @@ def _select_file(folder: Path, endings: tuple[str, ...], stem: str) -> Path:
 
 
 def list_file_names(folder: Path) -> list[str]:
-    """Return the sorted file names in a student's folder; none if the folder is not readable."""
+    """Return the sorted file names in a student's folder; empty if the folder is unreadable."""
     try:
         return sorted(os.listdir(folder))
     except OSError:
@@ -89,7 +89,7 @@ def list_file_names(folder: Path) -> list[str]:
 
 
 def remove_ending(submission: str) -> str:
-    """Return the student's name: the name of a submission without its file name extension.
+    """Return the name of a student: the submission name without the file extension.
 
     >>> remove_ending("ann.py"), remove_ending("ann.lee")
     ('ann', 'ann.lee')
@@ -98,7 +98,7 @@ def remove_ending(submission: str) -> str:
 
 
 def find_repeated_submissions(submissions: Iterable[str]) -> dict[str, list[str]]:
-    """Return the students with more than one submission, and their submissions.
+    """Return the submissions of each student who has more than one submission.
 
     >>> find_repeated_submissions(["ann.py", "Ann.ipynb", "bob.py"])
     {'ann': ['ann.py', 'Ann.ipynb']}

@@ -19,7 +19,7 @@ _MISTAKE_OF_FAILURE = {"time": "out of time", "exit": "ends the program"}
 
 
 def rename_hint(expected: str, defined: Iterable[str], write: str = "`{}`") -> str:
-    """Return a hint to rename a defined name that is similar to the expected name, or ``""``.
+    """Return a hint to rename a definition with a name similar to `expected`, or ``""``.
 
     Args:
         expected: the name that the check requires.
@@ -35,7 +35,7 @@ def rename_hint(expected: str, defined: Iterable[str], write: str = "`{}`") -> s
 
 
 def assign_points(part: Part, name: str, possible: float) -> Part:
-    """Return a part with a name, and with all points or none according to its verdict."""
+    """Return a part with the given name, and with full or no points depending on its verdict."""
     points = possible if part.verdict in ("right", "suspicious") else 0
     return replace(part, name=name, possible=possible, points=points)
 
@@ -51,7 +51,7 @@ def accept_with_note(label: str, message: str) -> Part:
 
 
 def suspect(mistake: str, message: str) -> Part:
-    """Return a part with the verdict ``suspicious``: correct only in the tested case."""
+    """Return a part with the verdict ``suspicious``, for a solution that is only partly correct."""
     return Part("", 0, 0, "suspicious", mistake, message)
 
 
@@ -61,7 +61,7 @@ def reject(mistake: str, message: str, *evidence: str) -> Part:
 
 
 def postpone(message: str, *evidence: str) -> Part:
-    """Return a part with the verdict ``not run``, as for a function that is not written yet."""
+    """Return a part with the verdict ``not run``, such as for an unfinished function."""
     return Part("", 0, 0, "not run", "", message, evidence)
 
 

@@ -67,7 +67,7 @@ def _lock_folder(folder: Path) -> int | None:
 
 @cache
 def _remove_stale_folders(parent: str) -> None:
-    """Remove the temporary folders that killed graders of this user left behind."""
+    """Remove temporary folders that were left behind by killed graders of this user."""
     if fcntl is None:
         return
     with suppress(OSError):
@@ -81,7 +81,7 @@ def _remove_stale_folders(parent: str) -> None:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder with subfolders of any depth, where ``shutil.rmtree`` would recurse too deep.
+    """Remove a folder of any depth, without the recursion limit of ``shutil.rmtree``.
 
     Subfolders are moved up and emptied one by one, so that no path becomes too long.
     """
@@ -107,6 +107,6 @@ def _list_subfolders(folder: Path) -> list[str]:
 
 
 def _grant_to_owner(folder: str) -> None:
-    """Give the owner of a folder full permissions for it."""
+    """Grant the owner of a folder full permissions."""
     if os.name == "posix" and os.geteuid() != 0:  # root needs no permission
         os.chmod(folder, 0o700)

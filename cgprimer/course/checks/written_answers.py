@@ -23,7 +23,7 @@ _MIN_DIGITS = 3  # of a rounded number: with fewer digits it may be correct by c
 
 @dataclass(frozen=True)
 class WrittenAnswer:
-    """A derivative with respect to one element, as written and as a formula tree."""
+    """A derivative with respect to one element, as a string and as an expression tree."""
 
     text: str
     tree: Expression
@@ -40,7 +40,7 @@ class WrittenAnswer:
 
     @property
     def last_digit_unit(self) -> float:
-        """The unit of the last digit of a decimal number; 0 for fewer than three digits."""
+        """The unit of the last decimal digit, such as 0.01; 0 for fewer than three digits."""
         text = self.text.lower().strip()
         if not _NUMBER.fullmatch(text) or "." not in text:
             return 0.0
@@ -51,7 +51,7 @@ class WrittenAnswer:
 
 
 def read_answers(text: str, question: Question) -> dict[str, WrittenAnswer]:
-    """Parse a student's answer into the derivatives with respect to each element.
+    """Parse a student's answer into one derivative per element of the gradient.
 
     Raises:
         SourceError: a formula cannot be read.
@@ -69,7 +69,7 @@ def read_answers(text: str, question: Question) -> dict[str, WrittenAnswer]:
 def read_answer(
     text: str, name: str, question: Question, *, function_argument: str = ""
 ) -> WrittenAnswer:
-    """Parse the derivative with respect to one element.
+    """Parse a student's formula for the derivative with respect to one element.
 
     Args:
         text: the formula.
@@ -96,13 +96,13 @@ def read_answer(
 
 
 def _read_ordered_answers(parts: list[str], question: Question) -> dict[str, str]:
-    """Assign formulas to the elements of the gradient in order."""
+    """Assign the k-th formula to the k-th element of the gradient."""
     sources = question.sources
     if len(parts) != len(sources):
         raise UsageError(
-            f"expected {len(sources)} components, {join_names(sources)} in this order, got"
+            f"expected {len(sources)} components, in the order {join_names(sources)}, got"
             f" {len(parts)}",
-            hint=f"name each one: d{sources[0]} = ...; write decimals with a point: 3.5",
+            hint=f"name each component (d{sources[0]} = ...); write decimals with a point (3.5)",
         )
     return dict(zip(sources, parts, strict=True))
 
@@ -110,7 +110,7 @@ def _read_ordered_answers(parts: list[str], question: Question) -> dict[str, str
 def _read_named_answers(
     parts: list[str], pairs: list[list[str]], question: Question
 ) -> dict[str, str]:
-    """Assign formulas such as ``da = 2*x`` to elements; an array has a list of formulas."""
+    """Assign formulas such as ``da = 2*x`` to elements; an array requires a list of formulas."""
     formulas: dict[str, str] = {}
     for part, pair in zip(parts, pairs, strict=True):
         if len(pair) == 1:
@@ -121,8 +121,9 @@ def _read_named_answers(
         )
         if len(values) != len(names):
             raise UsageError(
-                f"{pair[0].strip()} has {len(names)} elements, got {len(values)} values",
-                hint=f"write values for {join_names(names)}, in this order",
+                f"{pair[0].strip()} requires {len(names)} values (one per element), got"
+                f" {len(values)}",
+                hint=f"write the values in the order {join_names(names)}",
             )
         for name, value in zip(names, values, strict=True):
             if name in formulas:
@@ -145,7 +146,7 @@ def _resolve_left_side(text: str, question: Question) -> list[str]:
 
 
 def _split_components(answer: str) -> list[str]:
-    """Split an answer at commas, semicolons and line ends outside parentheses."""
+    """Split an answer at commas, semicolons and line breaks outside of parentheses."""
     text = answer.strip()
     depths = _count_open_parentheses(text)
     if text[:1] + text[-1:] in ("()", "[]") and "," in text and depths.index(0) == len(text) - 1:
@@ -161,10 +162,10 @@ def _split_components(answer: str) -> list[str]:
 
 
 def _count_open_parentheses(text: str) -> list[int]:
-    """Return the number of open parentheses after each character, followed by a 0."""
+    """Return the number of open parentheses after each character; append a final 0."""
     return [*accumulate((c in "([") - (c in ")]") for c in text), 0]
 
 
 def _remove_brackets(text: str) -> str:
-    """Remove the brackets around the elements of an array; keep those of indices."""
+    """Remove the brackets around array elements, but keep the brackets around indices."""
     return re.sub(r"(?<!\w)\[|\](?=\s*(?:[,;\]]|$))", " ", text)
