@@ -143,7 +143,7 @@ def _read_graph(file: str | None, expression: str | None, optional: bool) -> Exp
     elif optional:
         return None
     else:
-        raise click.UsageError("missing graph: give a FILE (- for standard input) or -e TEXT")
+        raise click.UsageError("missing graph: pass a FILE (- for standard input) or -e TEXT")
     if not graph.definitions and not optional:
         raise NoExpressionsError(
             f"{graph.source.name} has no expressions",

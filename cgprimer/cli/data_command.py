@@ -36,7 +36,7 @@ _OF_GRAPHS = ("low", "high", "truth")
     "--batch-size",
     metavar="N",
     type=click.IntRange(min=1),
-    help="Batch size for the normalization in lecture-neurons (default: all samples).",
+    help="Batch size for the batch normalization of lecture-neurons (default: all samples).",
 )
 @option(
     "-o",
@@ -75,7 +75,7 @@ def command(
         chosen = {n: settings[n] for n in ("samples", "seed", "noise") if is_given(n)}
         dataset = make_classes(classes, graph, batch_size=batch_size, **chosen)
     elif graph is None:
-        raise click.UsageError("missing graph: give a FILE, -e TEXT or --classes")
+        raise click.UsageError("missing graph: pass a FILE, -e TEXT or --classes")
     elif batch_size is not None:
         raise click.UsageError("--batch-size requires --classes lecture-neurons")
     else:

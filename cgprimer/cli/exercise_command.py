@@ -63,7 +63,7 @@ from cgprimer.expressions import ExpressionGraph
     "--students",
     metavar="PATH",
     type=click.Path(),
-    help="Class list (CSV with a column name or id), to write one sheet per student.",
+    help="Class list: CSV file with a column 'name' or 'id'; writes one sheet per student.",
 )
 @option(
     "--points",

@@ -83,7 +83,7 @@ def start_watching(file: str | None, arguments: dict[str, Any]) -> bool | None:
     if file is not None and file != "-" and not resolve_graph_path(file).is_file():
         load(file)  # raises an error that explains the problem
     if file == "-" or not followed_files():
-        raise UsageError("--watch requires a file", hint="give a FILE")
+        raise UsageError("--watch requires a file", hint="pass a FILE")
     title = str(resolve_graph_path(file)) if file else "the graph"
     _serve_until_interrupted(context, title, port or 0, open_browser, bool(arguments["dark"]))
     return None

@@ -73,7 +73,7 @@ def collect_models(
             raise UsageError(f"two graphs have the name {name!r}", hint="rename one of the files")
         models[name] = one
     if not models:
-        raise click.UsageError("missing graph: give a FILE (- for standard input) or -e TEXT")
+        raise click.UsageError("missing graph: pass a FILE (- for standard input) or -e TEXT")
     return models if layers or graphs else {}
 
 

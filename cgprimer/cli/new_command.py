@@ -41,7 +41,9 @@ _OPTIONS_BY_KIND = {  # the options of each kind; all have a seed
     help="Add a bias to each unit of an mlp or a neuron (default: --bias).",
 )
 @option(
-    "--scalars", is_flag=True, help="Define scalar units and weights of an mlp instead of matrices."
+    "--scalars",
+    is_flag=True,
+    help="Define units and weights of an mlp as scalars instead of matrices.",
 )
 @option(
     "--inputs",

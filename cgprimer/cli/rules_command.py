@@ -74,7 +74,7 @@ def command(
     of all functions.
     """
     if (file is None) == (expression is None):
-        raise click.UsageError("give a FILE, a formula, or -e FORMULA")
+        raise click.UsageError("pass a FILE, a formula, or -e FORMULA")
     formula = expression if file is None else file if _is_formula(file) else load(file)
     assert formula is not None
     derivation = rules(formula, **settings)

@@ -230,7 +230,7 @@ def method_options(default: str | None = None) -> Callable[[F], F]:
             "--carry",
             group=DIFFERENTIATION,
             is_flag=True,
-            help="Propagate all tangents of forward mode in a single pass.",
+            help="Propagate all forward-mode tangents in a single pass.",
         ),
     )
 

@@ -66,7 +66,7 @@ def run_training_job(
     earlier = load_run(outputs.resume, graph) if outputs.resume else None
     graph = graph or (earlier.graph if earlier else None)
     if graph is None:
-        raise click.UsageError("missing graph: give a FILE (- for standard input) or -e TEXT")
+        raise click.UsageError("missing graph: pass a FILE (- for standard input) or -e TEXT")
     if earlier is not None:
         outputs = _resume_in_directory(outputs, start)
         method_options = _adopt_settings(earlier, settings, method_options, outputs)

@@ -62,13 +62,13 @@ def load_run(path: str | Path, graph: ExpressionGraph | None = None) -> Training
 def _check_graph(run: TrainingRun, graph: ExpressionGraph, path: Path) -> None:
     """Raise DataError if a saved run belongs to another graph."""
     if reason := explain_difference(run, graph):
-        raise DataError(f"{path} is a run of another graph: {reason}")
+        raise DataError(f"{path} is a run of a different graph: {reason}")
     for statistics in (run.statistics, run.last_statistics):
         try:
             if statistics.keys() != running_statistics(graph, statistics).keys() and statistics:
                 raise UsageError(f"it has batchnorm statistics for {join_names(statistics)}")
         except UsageError as error:
-            raise DataError(f"{path} is a run of another graph: {error.message}") from None
+            raise DataError(f"{path} is a run of a different graph: {error.message}") from None
 
 
 def _reorder_parameters(run: TrainingRun, graph: ExpressionGraph) -> None:

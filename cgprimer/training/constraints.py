@@ -251,7 +251,7 @@ def constraints(
             if least > radius:
                 names_of_group = vectors.elements[indices[0]] + ", ..." * (len(indices) > 1)
                 raise UsageError(
-                    f"max_norm of {names_of_group} must be at least {least:g} because of the"
+                    f"max_norm of {names_of_group} must be at least {least:g} to satisfy the"
                     f" bounds, got {radius:g}"
                 )
     if norm == math.inf and norms:  # the maximum norm bounds each element separately

@@ -117,7 +117,7 @@ def _record_loss(name: str, function: LossFunction) -> str:
                 recorded.outputs["loss"]
             ]
             if not np.isclose(evaluated, value, rtol=1e-9, equal_nan=True):
-                raise TapeError("the loss has operations that cannot be recorded")
+                raise TapeError("the loss contains operations that cannot be recorded")
         return _format_expression(recorded)
     except Exception:  # Python can still run the function
         return ""
@@ -327,7 +327,7 @@ def align_targets(graph: ExpressionGraph, loss: str, block: Dataset) -> dict[str
 def convert_sample_columns(
     graph: ExpressionGraph, loss: str, needed: Mapping[str, Column], dataset: Dataset, dtype: str
 ) -> tuple[dict[str, Array], dict[str, Shape]]:
-    """Convert the inputs, and the columns that a loss needs, to arrays of a dtype.
+    """Convert the inputs and the columns that a loss needs to arrays of the given dtype.
 
     Returns:
         The columns, and the shape of each column for one sample.

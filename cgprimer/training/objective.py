@@ -160,7 +160,7 @@ class Objective:
         self.layers = Layers(graph, self.whole, self.terms, engine_used, self.in_numbers, dtype)
 
     def _prepare_function(self, function: Callable[[Any, Any], Any]) -> None:
-        """Set up a loss that cannot be recorded, whose derivatives Python computes.
+        """Set up a loss that cannot be recorded as a graph; Python computes its derivatives.
 
         Raises:
             UsageError: the graph has layers.
@@ -251,7 +251,7 @@ class Objective:
         return split_arrays(columns, shapes) if self.in_numbers else columns
 
     def resident(self, columns: Mapping[str, Array]) -> Mapping[str, Array]:
-        """Copy columns to the memory of the engine, such as a GPU, if it has a separate memory."""
+        """Return the columns in the engine's memory; copy them if it is separate, as on a GPU."""
         move = getattr(self.runner.selected_engine, "resident", None)
         return columns if move is None else move(columns)
 
@@ -292,7 +292,7 @@ class Objective:
         return compiled_trainer
 
     def single(self, names: Sequence[str]) -> Callable[[Sequence[float], Array], Point]:
-        """Return a function from a sample and the parameters to the loss and its gradient.
+        """Return a function that maps a sample and the parameters to the loss and its gradient.
 
         It computes with Python floats: a call to numpy takes twenty times as long as a sample.
 

@@ -34,7 +34,7 @@ class RecordingSchedule:
     epoch_interval: int = 1
 
     def list_steps(self, epoch: int) -> tuple[int, ...]:
-        """Return the steps of an epoch after which parameters are recorded, counted over the run.
+        """Return the steps of the run, within an epoch, after which parameters are recorded.
 
         >>> RecordingSchedule(200, records_per_epoch=4).list_steps(0)
         (50, 100, 150, 200)

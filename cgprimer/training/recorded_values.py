@@ -69,7 +69,9 @@ class RecordedValue(NDArrayOperatorsMixin):
 
     def _refuse_to_read(self, *_: object, **__: object) -> NoReturn:
         """Raise TapeError, because a value is not known while operations are recorded."""
-        raise TapeError("operations that read values or combine elements cannot be recorded")
+        raise TapeError(
+            "cannot record operations that need values (float) or combine elements (sum)"
+        )
 
     __bool__ = __float__ = __int__ = __index__ = __array__ = _refuse_to_read
 

@@ -248,7 +248,7 @@ def run_as_dict(run: TrainingRun, graph: ExpressionGraph | None = None) -> dict[
 
 
 def explain_difference(run: TrainingRun, graph: ExpressionGraph) -> str:
-    """Explain how a graph differs from a run's graph; empty if their outputs are equal.
+    """Describe how a graph differs from a run's graph; return '' if their outputs are equal.
 
     >>> from cgprimer.core.graph import parse
     >>> run = TrainingRun({"k": 2.0}, {}, {}, {}, graph=parse("xw = k*xa"))

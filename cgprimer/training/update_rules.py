@@ -68,7 +68,7 @@ class Optimizer:
         return dict(_read_hyperparameters(self.update))
 
     def but(self, given: Mapping[str, Any]) -> Optimizer:
-        """Return a copy of the optimizer with other hyperparameters.
+        """Return a copy of the optimizer with the given hyperparameters replaced.
 
         Raises:
             UsageError: a hyperparameter is unknown, or a value is outside its range.

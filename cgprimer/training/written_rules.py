@@ -252,7 +252,7 @@ def _check_rule_names(
     state: tuple[str, ...],
     values: Mapping[str, float],
 ) -> None:
-    """Raise an error if a rule lacks p, the gradient or the value of a hyperparameter."""
+    """Raise an error if a rule does not use `p` or `g`, or if a hyperparameter has no value."""
     assigned, last = {one.name for one in definitions}, program.statements[-1]
     if "p" not in assigned:
         message = "the update rule must assign p, the parameter"

@@ -27,7 +27,7 @@ from cgprimer.support.files import write_atomically
     metavar="NAME=VALUE,...",
     multiple=True,
     callback=read_assignments,
-    help="Point at which to compare numbers; formulas are compared at random points near it.",
+    help="Point at which numbers are compared; formulas are compared at random points near it.",
 )
 @option("--of", metavar="NAME", help="Variable to differentiate (default: the only output).")
 @option(
@@ -40,7 +40,7 @@ from cgprimer.support.files import write_atomically
 @option(
     "--loss",
     metavar="LOSS",
-    help="Loss to add as a node after the outputs; formulas may use target.",
+    help="Loss to add as a node after the outputs; formulas may use 'target'.",
 )
 @keep_option
 @domain_option

@@ -36,7 +36,7 @@ from cgprimer.course.checks.batch_checks import Check
     metavar="N",
     type=click.IntRange(min=0),
     default=0,
-    help="Number of samples per call, which are passed as lists; 0 passes scalars.",
+    help="Number of samples per call, passed as lists; 0 passes one sample as scalars.",
 )
 @keep_option
 @domain_option

@@ -30,7 +30,7 @@ from cgprimer.cli.shared_options import dark_option
     metavar="N,...",
     multiple=True,
     callback=read_positive_integers,
-    help="Sizes: numbers of hidden units, inputs or terms (default: powers of 2 up to 128).",
+    help="Numbers of hidden units, inputs or terms to compare (default: powers of 2 up to 128).",
 )
 @option(
     "--methods",

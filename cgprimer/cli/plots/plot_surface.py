@@ -67,7 +67,7 @@ from cgprimer.expressions import ExpressionGraph
     metavar="NAME,...",
     multiple=True,
     callback=read_names,
-    help="Optimizers whose paths are drawn, or none (default: sgd,momentum,adam).",
+    help="Optimizers whose paths are drawn, or 'none' (default: sgd,momentum,adam).",
 )
 @option(
     "--rates",
@@ -80,7 +80,7 @@ from cgprimer.expressions import ExpressionGraph
 @option(
     "--loss",
     metavar="NAME|TEXT",
-    help="Loss name, expression in out and target, or 'output' (default: squared-error,"
+    help="Loss name, an expression in 'out' and 'target', or 'output' (default: squared-error,"
     " or 'output' for a graph without inputs).",
 )
 @option("--seed", metavar="N", type=int, default=0, help="Random seed.")

@@ -52,7 +52,7 @@ def refuse_events(folder: str, readable: Iterable[str], files: bool, network: bo
     def refuse(event: str, arguments: Any) -> None:
         """Raise PermissionError if an audit event is not allowed."""
         if network and event.startswith("socket."):
-            raise PermissionError(f"a submission cannot use the network ({event})")
+            raise PermissionError(f"a submission may not access the network ({event})")
         if not files:
             return
         first = arguments[0] if arguments else None

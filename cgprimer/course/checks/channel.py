@@ -125,7 +125,7 @@ def _read_libraries(transcript: Transcript) -> tuple[str, ...]:
         raise InvalidLineError("too many libraries")
     names = transcript.libraries.decode("ascii").split("\n")[:-1]
     if not all(_LIBRARY.fullmatch(name) for name in names):
-        raise InvalidLineError("expected the name of a library")
+        raise InvalidLineError("expected a library, such as 'numpy'")
     return tuple(sorted(set(names)))
 
 
@@ -145,7 +145,7 @@ def _read_answers(
     """
     lines = data.split(b"\n", requested + 2)
     if len(lines) > requested + 2:
-        raise InvalidLineError("the answers pipe contains more lines than requests")
+        raise InvalidLineError("the answers pipe has more lines than there were requests")
     del lines[-1]  # empty, or incomplete because the process ended
     if not lines:
         return None, []

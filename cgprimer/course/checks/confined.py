@@ -128,7 +128,7 @@ def find_descendants() -> set[int]:
 
 
 def end_descendants() -> None:
-    """Kill all descendants of this process; stop them first so that they cannot start new ones."""
+    """Kill all descendants of this process; suspend them first so that they cannot start others."""
     stopped: set[int] = set()
     while running := find_descendants() - stopped:
         for pid in running:

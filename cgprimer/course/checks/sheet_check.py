@@ -113,7 +113,7 @@ def build_trace_check(sheet: str | Path) -> Check:
                 parts[f"{number} {blank.row} {blank.column}"] = possible
 
     def run(answers: Submission, limits: Limits) -> Result:
-        """Grade one answer file; an unreadable file leads to a failed result."""
+        """Grade one answer file; an unreadable file is reported as failed."""
         assert isinstance(answers, str | Path)
         name = Path(answers).name
         try:

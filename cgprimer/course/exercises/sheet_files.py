@@ -69,7 +69,7 @@ def _create_folders(root: Path) -> None:
 
 
 def _render_sheet(sheet: Exercise, name: str, solution: bool, path: Path) -> str | bytes:
-    """Render a sheet in a format; write the pictures of a Markdown sheet next to ``path``."""
+    """Render a sheet in the format of ``path``; write the pictures of Markdown next to it."""
     from cgprimer.course.exercises import printed_sheets
 
     if name == "pdf":

@@ -208,7 +208,7 @@ class ClusterPipeline(_ClockedTeam):
         """Do nothing, because no task is running between two updates."""
 
     def receive_gradient(self) -> Arrival:
-        """Compute the gradient of a task: run all micro-batches forward, then backward."""
+        """Run all micro-batches of a task forward, then backward, and return its gradient."""
         assert self._task is not None
         loss, gradient = self.cluster.wait(self._compute_gradient(self._task, self._values))
         return Arrival(0, self._task, self._version, loss, gradient, self.now)

@@ -241,5 +241,5 @@ def _split_worker(
     arguments = _check_argument_count(name, arguments, count, count + 1)
     number = arguments[count] if len(arguments) > count else str(workers)
     if not number.isdecimal() or not 1 <= int(number) <= workers:
-        raise UsageError(f"{name}: the worker must be from 1 to {workers}, got {number}")
+        raise UsageError(f"{name}: the worker number must be from 1 to {workers}, got {number}")
     return arguments[:count], int(number) - 1

@@ -141,7 +141,7 @@ class SimulatedPipeline:
         return {"spans": spans, "seconds": self.trace.seconds, "drawn": self._sampled_count}
 
     def receive_gradient(self) -> Arrival:
-        """Compute the gradient of a task: run all micro-batches forward, then backward."""
+        """Run all micro-batches of a task forward, then backward, and return its gradient."""
         assert self._task is not None
         task, values, stages = self._task, self._values, self.runner.parts
         micro_batches = split_into_micro_batches(task, self.micro_batches)
@@ -248,7 +248,7 @@ class SimulatedReplicas:
             pipeline.set_parameters(values, version)
 
     def start_task(self, worker: int) -> None:
-        """Start the next task on a replica."""
+        """Start the next task on the replica of a worker."""
         task = next(self.tasks, None)
         if task is None:
             return

@@ -187,7 +187,7 @@ def plan_protocol(
     backup: int | None = None,
     groups: int | None = None,
 ) -> TeamPlan:
-    """Create the plan of a team from the name and the options of a protocol.
+    """Create the training plan for a team of workers from a protocol's name and options.
 
     Args:
         protocol: one of :data:`cgprimer.training.worker_options.PROTOCOLS`.

@@ -136,7 +136,7 @@ class WorkerEpochs(EpochStrategy):
             yield Progress(updates, values, state, [loss])
 
     def add_losses(self, total: float, progress: Progress) -> float:
-        """Add the loss of the latest update to the epoch's total, weighted by its samples."""
+        """Add the loss of the latest update, times its number of samples, to the epoch's total."""
         return total + progress.losses[-1] * self._loss_weight
 
     def sample_masks(self, update: int, count: int) -> dict[str, Array]:

@@ -145,7 +145,7 @@ def _describe_protocol(settings: Mapping[str, Any], workers: int) -> str:
 
 
 def check_record(run: Any) -> None:
-    """Raise an error unless a resumed run can continue its record of workers."""
+    """Raise an error if a resumed run cannot continue its worker record, as with other workers."""
     record, pending = record_of(run), run.team["pending"]
     is_single_pipeline = record.has_stages and not record.has_replicas
     sampled = run.team.get("drawn", 0 if is_single_pipeline else [0] * record.workers)

@@ -305,7 +305,7 @@ def _resolve_start(
 
 
 def _resolve_weights(graph: ExpressionGraph, weights: Any, sizes: list[int], samples: int) -> Array:
-    """Return the square roots of the weights: the scalar 1, or one value per residual."""
+    """Return the square roots of the weights: one per residual, or 1 if there are no weights."""
     if weights is None:
         return np.array(1.0)
     by_output = weights if isinstance(weights, Mapping) else dict.fromkeys(graph.outputs, weights)

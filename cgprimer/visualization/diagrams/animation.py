@@ -17,7 +17,7 @@ _LAST_FRAME = 3  # duration of the last frame, in frames
 def encode_gif(
     figures: Iterable[Figure], palette: Image | None = None, *, speed: float = 1.0
 ) -> bytes:
-    """Encode figures as an animated GIF of 1280 by 720 pixels, with `speed` frames per second.
+    """Encode figures as an animated GIF of 1280 by 720 pixels, with ``speed`` frames per second.
 
     All frames have the same palette, so colors do not change between frames: the given palette, or
     the palette of the last frame.

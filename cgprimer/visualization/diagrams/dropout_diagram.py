@@ -91,7 +91,7 @@ def thin_graph(graph: ExpressionGraph, mask: Mask) -> ThinnedGraph:
 
 
 def _resolve_masks(leaves: Sequence[Leaf], mask: Mask) -> dict[str, Any]:
-    """Return the dropout mask of each vertex: the given mask, or a mask sampled with the seed."""
+    """Return the dropout mask of each vertex; ``mask`` has the masks or a random seed."""
     shapes = {parse_internal(leaf.name).variable: leaf.shape for leaf in leaves}
     if not isinstance(mask, Mapping):
         is_seed = isinstance(mask, int | float) and float(mask).is_integer() and mask >= 0

@@ -51,7 +51,7 @@ def graph_diagram(graph: ExpressionGraph, **options: Any) -> Diagram:
 
 
 def build_diagram(graph: ExpressionGraph, options: DiagramOptions) -> Diagram:
-    """Build the diagram of a graph, optionally with dropout masks or frames around worker parts."""
+    """Build the diagram of a graph, optionally with dropout masks or a frame for each worker."""
     graph = graph_with_loss(graph, options.loss, check_point(options.at) or None)
     options = replace(options, loss=None)
     options.check_types()

@@ -24,7 +24,7 @@ def find_natural_order(
     looks: Mapping[str, Hashable],
     edges: Edges,
 ) -> dict[str, str]:
-    """Map vertices to new positions, so that interchangeable vertices are in natural order.
+    """Map vertices to new positions: interchangeable vertices are sorted by name and index.
 
     Args:
         layer: layer of each vertex, in natural order.

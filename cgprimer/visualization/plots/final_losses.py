@@ -72,7 +72,7 @@ def final_losses(
 def _compute_mean_final_loss(
     sweep: Sweep, rest: list[Any], key: Any, axis: str, value: Any, kind: str
 ) -> float:
-    """Return the mean final loss of the runs with equal settings; return nan if a run diverged."""
+    """Return the mean final loss of runs with equal settings, or nan if one of them diverged."""
     ends = []
     for of, other, run in zip(sweep.varied, rest, sweep.runs, strict=True):
         if other == key and of[axis] == value:

@@ -252,9 +252,7 @@ def _compute_path(
     """Compute the path of one optimizer, with full-batch updates and a constant learning rate."""
     rule = find_optimizer(name)
     if rule.kind != "rule":
-        raise UsageError(
-            f"cannot draw the path of {name}: it has no update rule for a single iteration"
-        )
+        raise UsageError(f"cannot draw the path of {name}: it does not define a single update")
     loss, slope = at_point(start)
     if rate is None:  # the first update moves by about a hundredth of the picture
         steepness = 1.0 if name in _NORMALIZED else float(np.max(np.abs(slope)))

@@ -202,7 +202,7 @@ def choose_line_style(order: int, look: Theme, points: int) -> dict[str, Any]:
 def annotate_point(
     axes: Axes, text: str, point: Any, offset: Any, look: Theme, **style: Any
 ) -> None:
-    """Write a text next to a point of the plot, at an offset in points (1/72 inch)."""
+    """Write text next to a point of the plot, at an offset in points (1/72 inch)."""
     style = text_style(look) | style
     axes.annotate(text, point, xytext=offset, textcoords="offset points", **style)
 

@@ -107,7 +107,7 @@ def draw_surface(
         raise UsageError("gradient arrows are not available in 3-D", hint="omit `in_3d` (--3d)")
     if arrows > 1 and not landscape.paths:
         raise UsageError(
-            "multiple gradient arrows require the path of an optimizer",
+            "more than one gradient arrow requires the path of an optimizer",
             hint="name an optimizer (--optimizers sgd), or draw one arrow (--gradient 1)",
         )
     surface = build_loss_surface(landscape)

@@ -29,7 +29,7 @@ class Edge(NamedTuple):
 
 
 class DifferentiatedTape:
-    """A tape of scalars, the output to differentiate, and the sources (the gradient's variables).
+    """A tape of scalars, the output to differentiate, and the variables of the gradient.
 
     Args:
         tape: the tape.

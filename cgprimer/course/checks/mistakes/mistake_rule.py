@@ -52,7 +52,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class MistakeRule:
-    """A mistake that the checks can identify, and functions that predict the wrong derivatives.
+    """A mistake that checks can identify, and functions that predict the resulting derivatives.
 
     Most mistakes have one such function. Several rules may have the same name.
 

@@ -70,7 +70,7 @@ class Step:
     note: str = ""
 
     def add_reveals(self, *reveals: Reveal) -> Step:
-        """Return a copy of the step that makes additional values visible."""
+        """Return a copy of the step that also reveals other values."""
         return replace(self, reveals=(*self.reveals, *reveals))
 
     def renumber(self, indices: Sequence[int]) -> Step:

@@ -79,7 +79,7 @@ def lay_out_scene(
     gaps: tuple[float, ...] = (58.0, 84.0, 104.0, 140.0),
     label: tuple[float, float] = LABEL,
 ) -> SceneLayout:
-    """Compute the positions of a graph's vertices, edges and numbers.
+    """Compute the positions of a graph's vertices, edges and value labels.
 
     Args:
         scene: the vertices and edges.
