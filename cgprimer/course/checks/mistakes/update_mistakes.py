@@ -235,7 +235,7 @@ def _differentiate_between_updates(
 # --- weights that are updated during the backward pass -------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class UpdateDuringPass(ReverseRules):
     """Rules of a reverse pass that updates a weight before the other factor's adjoint uses it.
 
