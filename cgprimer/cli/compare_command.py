@@ -10,8 +10,15 @@ import click
 from cgprimer.cli.common import echo_json, graph_command, graph_file, note
 from cgprimer.cli.file_watching import watch_options
 from cgprimer.cli.grouped_help import option
-from cgprimer.cli.option_values import replace_invalid_characters
-from cgprimer.cli.shared_options import at_option, engine_option, is_given, json_option, wrt_option
+from cgprimer.cli.option_values import TEXT
+from cgprimer.cli.shared_options import (
+    at_option,
+    engine_option,
+    is_given,
+    json_option,
+    of_option,
+    wrt_option,
+)
 from cgprimer.expressions import ExpressionGraph
 
 
@@ -27,7 +34,7 @@ def _check_output(context: object, parameter: object, path: str | None) -> str |
 
 @graph_command(with_loss=True, with_watch=True)
 @at_option
-@option("--of", metavar="NAME", help="Variable to differentiate (default: the only output).")
+@of_option
 @wrt_option
 @option(
     "--method",
@@ -58,12 +65,7 @@ def _check_output(context: object, parameter: object, path: str | None) -> str |
     help="Output file: a page (.html) or slides (.pdf, .png, .svg).",
 )
 @option("--dark", is_flag=True, help="Use a dark color theme; requires -o.")
-@option(
-    "--title",
-    metavar="TEXT",
-    callback=replace_invalid_characters,
-    help="Title, or '' for none (default: name of FILE); requires -o.",
-)
+@option("--title", **TEXT, help="Title, or '' for none (default: name of FILE); requires -o.")
 @engine_option
 @json_option
 @watch_options

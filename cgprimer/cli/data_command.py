@@ -8,6 +8,7 @@ import click
 
 from cgprimer.cli.common import check_outputs, graph_command, note
 from cgprimer.cli.grouped_help import option
+from cgprimer.cli.option_values import PATH, POSITIVE_INTEGER
 from cgprimer.cli.shared_options import (
     force_option,
     is_given,
@@ -34,15 +35,13 @@ _OF_GRAPHS = ("low", "high", "truth")
 )
 @option(
     "--batch-size",
-    metavar="N",
-    type=click.IntRange(min=1),
+    **POSITIVE_INTEGER,
     help="Batch size for the batch normalization of lecture-neurons (default: all samples).",
 )
 @option(
     "-o",
     "--output",
-    metavar="PATH",
-    type=click.Path(),
+    **PATH,
     help="Output file: .csv, .npz or .parquet (default: CSV on standard output).",
 )
 @force_option

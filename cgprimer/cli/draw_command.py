@@ -11,11 +11,12 @@ from cgprimer.cli.common import default_output_path, graph_command, note
 from cgprimer.cli.file_watching import watch_options
 from cgprimer.cli.grouped_help import option
 from cgprimer.cli.option_values import (
-    read_names,
+    NAMES,
+    PATH,
+    TEXT,
     read_number_or_assignments,
-    replace_invalid_characters,
 )
-from cgprimer.cli.shared_options import at_option, dark_option
+from cgprimer.cli.shared_options import at_option, dark_option, of_option
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.visualization.diagrams.diagram_formats import formats, save_diagram
 from cgprimer.visualization.diagrams.figure_files import check_picture_path
@@ -29,8 +30,7 @@ _OVERLAYS = ("values", "partials", "tangents", "adjoints", "path")  # optional a
 @option(
     "-o",
     "--output",
-    metavar="PATH",
-    type=click.Path(),
+    **PATH,
     help="Output file: .png, .svg, .pdf, .dot, .gv, .mmd or .tex (default: NAME.png).",
 )
 @at_option
@@ -42,7 +42,7 @@ _OVERLAYS = ("values", "partials", "tangents", "adjoints", "path")  # optional a
     is_flag=True,
     help="Show adjoints, and upstream × local = downstream on each edge.",
 )
-@option("--of", metavar="NAME", help="Variable to differentiate (default: the only output).")
+@of_option
 @option(
     "--path",
     metavar='"NAME ..."',
@@ -82,13 +82,7 @@ _OVERLAYS = ("values", "partials", "tangents", "adjoints", "path")  # optional a
     metavar="layers:N",
     help="Cut the graph between layers into N stages, and show the values sent between them.",
 )
-@option(
-    "--workers",
-    metavar="NAME,...",
-    multiple=True,
-    callback=read_names,
-    help="Names of the workers that run the stages of --place.",
-)
+@option("--workers", **NAMES, help="Names of the workers that run the stages of --place.")
 @option(
     "--why",
     is_flag=True,
@@ -101,9 +95,7 @@ _OVERLAYS = ("values", "partials", "tangents", "adjoints", "path")  # optional a
     help="Draw all vertices of a large graph instead of a summary by layers.",
 )
 @dark_option
-@option(
-    "--title", metavar="TEXT", callback=replace_invalid_characters, help="Title of the picture."
-)
+@option("--title", **TEXT, help="Title of the picture.")
 @watch_options
 def command(
     graph: ExpressionGraph, output: str | None, dark: bool, live: bool, **settings: Any

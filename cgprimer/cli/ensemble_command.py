@@ -19,6 +19,7 @@ from cgprimer.cli.common import (
 )
 from cgprimer.cli.grouped_help import option
 from cgprimer.cli.model_options import collect_models, load_model_data, model_options
+from cgprimer.cli.option_values import PATH, POSITIVE_INTEGER
 from cgprimer.cli.shared_options import force_option, json_option, take_method_options
 from cgprimer.cli.training_data import DATA_ARGUMENTS
 from cgprimer.cli.training_options import run_options
@@ -37,30 +38,16 @@ _SHARE = 0.25  # fraction of the samples to hold out, without --validation
 @graph_command(optional=True)
 @run_options(lists=True)
 @model_options
-@option(
-    "--members",
-    metavar="N",
-    type=click.IntRange(min=1),
-    default=10,
-    help="Number of members of the ensemble.",
-)
+@option("--members", **POSITIVE_INTEGER, default=10, help="Number of members of the ensemble.")
 @option(
     "--bootstrap/--no-bootstrap",
     default=True,
     help="Train members on bootstrap samples, or on all samples from different initial values.",
 )
 @option(
-    "--jobs",
-    metavar="N",
-    type=click.IntRange(min=1),
-    help="Number of parallel runs (default: number of CPU cores).",
+    "--jobs", **POSITIVE_INTEGER, help="Number of parallel runs (default: number of CPU cores)."
 )
-@option(
-    "--directory",
-    metavar="PATH",
-    type=click.Path(),
-    help="Folder in which the runs of the members are saved.",
-)
+@option("--directory", **PATH, help="Folder in which the runs of the members are saved.")
 @force_option
 @json_option
 def command(

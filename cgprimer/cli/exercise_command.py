@@ -10,7 +10,7 @@ import click
 
 from cgprimer.cli.common import check_outputs, graph_command, note, progress_bar
 from cgprimer.cli.grouped_help import option
-from cgprimer.cli.option_values import replace_invalid_characters
+from cgprimer.cli.option_values import PATH, TEXT
 from cgprimer.cli.shared_options import domain_option, force_option, keep_option, seed_option
 from cgprimer.course.checks.label_domains import resolve_restrictions
 from cgprimer.course.exercises.exercise_sheets import POINTS, Exercise, exercises_for
@@ -61,8 +61,7 @@ from cgprimer.expressions import ExpressionGraph
 @domain_option
 @option(
     "--students",
-    metavar="PATH",
-    type=click.Path(),
+    **PATH,
     help="Class list: CSV file with a column 'name' or 'id'; writes one sheet per student.",
 )
 @option(
@@ -77,14 +76,8 @@ from cgprimer.expressions import ExpressionGraph
     multiple=True,
     help="Format of the sheets; repeatable (default: markdown).",
 )
-@option(
-    "--title",
-    metavar="TEXT",
-    default="Exercises",
-    callback=replace_invalid_characters,
-    help="Title of the sheets.",
-)
-@option("-o", "--to", metavar="PATH", type=click.Path(), default="exercises", help="Output folder.")
+@option("--title", **TEXT, default="Exercises", help="Title of the sheets.")
+@option("-o", "--to", **PATH, default="exercises", help="Output folder.")
 @force_option
 def command(
     graph: ExpressionGraph | None,

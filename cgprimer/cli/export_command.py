@@ -8,10 +8,12 @@ import click
 
 from cgprimer.cli.common import check_outputs, graph_command, note
 from cgprimer.cli.grouped_help import option
+from cgprimer.cli.option_values import PATH
 from cgprimer.cli.shared_options import (
     at_option,
     force_option,
     method_options,
+    of_option,
     take_method_options,
     wrt_option,
 )
@@ -28,16 +30,10 @@ _TARGETS = "python|numpy|torch|jax|c|sympy|latex"
     help="Language or library of the exported file.",
 )
 @at_option
-@option("--of", metavar="NAME", help="Variable to differentiate (default: the only output).")
+@of_option
 @wrt_option
 @method_options("reverse")
-@option(
-    "-o",
-    "--output",
-    metavar="PATH",
-    type=click.Path(),
-    help="Output file (default: standard output).",
-)
+@option("-o", "--output", **PATH, help="Output file (default: standard output).")
 @force_option
 def command(
     graph: ExpressionGraph, to: str, method: str, output: str | None, force: bool, **settings: Any

@@ -19,7 +19,15 @@ from cgprimer.cli.common import (
     save_plot,
 )
 from cgprimer.cli.grouped_help import option
-from cgprimer.cli.option_values import read_assignments, read_bounds, read_fraction, read_names
+from cgprimer.cli.option_values import (
+    ASSIGNMENTS,
+    NAMES,
+    NUMBER,
+    PATH,
+    POSITIVE_INTEGER,
+    read_bounds,
+    read_fraction,
+)
 from cgprimer.cli.shared_options import (
     columns_option,
     dark_option,
@@ -58,18 +66,10 @@ _DATA_ARGUMENTS = ("data", "columns", "samples", "low", "high", "noise")  # of d
 @truth_option
 @option(
     "--start",
-    metavar="NAME=VALUE,...",
-    multiple=True,
-    callback=read_assignments,
+    **ASSIGNMENTS,
     help="Initial values of parameters (default: declared values, otherwise random values).",
 )
-@option(
-    "--freeze",
-    metavar="NAME,...",
-    multiple=True,
-    callback=read_names,
-    help="Parameters to keep at their initial values.",
-)
+@option("--freeze", **NAMES, help="Parameters to keep at their initial values.")
 @option(
     "--bounds",
     metavar="NAME=LOW:HIGH,...",
@@ -103,17 +103,10 @@ _DATA_ARGUMENTS = ("data", "columns", "samples", "low", "high", "noise")  # of d
 )
 @option(
     "--first-damping",
-    metavar="NUMBER",
-    type=float,
+    **NUMBER,
     help="Initial damping factor lambda (default: depends on --damping).",
 )
-@option(
-    "--iterations",
-    metavar="N",
-    type=click.IntRange(min=1),
-    default=1000,
-    help="Maximum number of iterations.",
-)
+@option("--iterations", **POSITIVE_INTEGER, default=1000, help="Maximum number of iterations.")
 @option(
     "--bootstrap",
     metavar="N",
@@ -137,14 +130,9 @@ _DATA_ARGUMENTS = ("data", "columns", "samples", "low", "high", "noise")  # of d
     callback=read_fraction,
     help="Confidence level of the plotted band and of the bootstrap intervals.",
 )
-@option(
-    "--plot",
-    metavar="PATH",
-    type=click.Path(),
-    help="Write a plot of the data, the fitted curve and the residuals.",
-)
+@option("--plot", **PATH, help="Write a plot of the data, the fitted curve and the residuals.")
 @dark_option
-@option("--save", metavar="PATH", type=click.Path(), help="Save the fit as JSON.")
+@option("--save", **PATH, help="Save the fit as JSON.")
 @force_option
 @json_option
 def command(

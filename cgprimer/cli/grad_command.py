@@ -10,7 +10,7 @@ import click
 
 from cgprimer.cli.common import echo_json, graph_command, note
 from cgprimer.cli.grouped_help import option
-from cgprimer.cli.option_values import followed_files, read_names
+from cgprimer.cli.option_values import NAMES, followed_files
 from cgprimer.cli.shared_options import (
     at_option,
     engine_option,
@@ -87,13 +87,7 @@ def _explain_roles(graph: ExpressionGraph, at: Mapping[str, Any]) -> str:
 
 @graph_command(with_loss=True)
 @at_option
-@option(
-    "--of",
-    metavar="NAME,...",
-    multiple=True,
-    callback=read_names,
-    help="Variables to differentiate (default: all outputs).",
-)
+@option("--of", **NAMES, help="Variables to differentiate (default: all outputs).")
 @wrt_option
 @method_options("reverse")
 @engine_option

@@ -9,7 +9,7 @@ import click
 
 from cgprimer.cli.common import echo_json, graph_command
 from cgprimer.cli.grouped_help import option
-from cgprimer.cli.option_values import read_names
+from cgprimer.cli.option_values import NAMES
 from cgprimer.cli.shared_options import (
     at_option,
     columns_option,
@@ -27,11 +27,7 @@ from cgprimer.expressions import ExpressionGraph
 @data_option
 @columns_option
 @option(
-    "--wrt",
-    metavar="NAME,...",
-    multiple=True,
-    callback=read_names,
-    help="Parameters to analyze; all others are treated as known (default: all).",
+    "--wrt", **NAMES, help="Parameters to analyze; all others are treated as known (default: all)."
 )
 @samples_option
 @sampling_options

@@ -11,7 +11,7 @@ import click
 from cgprimer import networks
 from cgprimer.cli.common import graph_file
 from cgprimer.cli.grouped_help import MODEL, option
-from cgprimer.cli.option_values import read_names
+from cgprimer.cli.option_values import NAMES
 from cgprimer.cli.shared_options import is_given, refuse_generation_options
 from cgprimer.cli.training_data import load_or_generate_data
 from cgprimer.core.graph.loading import load
@@ -26,12 +26,7 @@ def model_options(function: F) -> F:
     """Add the options ``--graphs``, ``--sizes`` and ``--activation``."""
     decorators = (
         option(
-            "--graphs",
-            group=MODEL,
-            metavar="NAME,...",
-            multiple=True,
-            callback=read_names,
-            help="Additional graphs to train on the same data.",
+            "--graphs", group=MODEL, **NAMES, help="Additional graphs to train on the same data."
         ),
         option(
             "--sizes",

@@ -9,6 +9,7 @@ import click
 from cgprimer import networks
 from cgprimer.cli.common import check_outputs, make_command, note
 from cgprimer.cli.grouped_help import option
+from cgprimer.cli.option_values import PATH, POSITIVE_INTEGER
 from cgprimer.cli.shared_options import force_option, is_given
 from cgprimer.errors import UsageError
 from cgprimer.support.files import write_atomically
@@ -45,12 +46,7 @@ _OPTIONS_BY_KIND = {  # the options of each kind; all have a seed
     is_flag=True,
     help="Define units and weights of an mlp as scalars instead of matrices.",
 )
-@option(
-    "--inputs",
-    metavar="N",
-    type=click.IntRange(min=1),
-    help="Number of inputs of a random graph (default: 2).",
-)
+@option("--inputs", **POSITIVE_INTEGER, help="Number of inputs of a random graph (default: 2).")
 @option("--values", is_flag=True, help="Write random parameter values instead of initializers.")
 @option(
     "--seed",
@@ -59,9 +55,7 @@ _OPTIONS_BY_KIND = {  # the options of each kind; all have a seed
     default=0,
     help="Random seed; implies --values, except for a random graph.",
 )
-@option(
-    "-o", "--to", metavar="PATH", type=click.Path(), help="Output file (default: standard output)."
-)
+@option("-o", "--to", **PATH, help="Output file (default: standard output).")
 @force_option
 @click.argument("kind")
 @click.argument("size")

@@ -249,3 +249,23 @@ def _parse_domain(name: str, values: list[str]) -> Any:
             f"the domain of {name} must be numbers or one-hot, got {','.join(values)!r};"
             f" such as {name}=0,1 or {name}=one-hot"
         ) from None
+
+
+# Attributes of options with the same kind of value, as in ``option("--at", **ASSIGNMENTS)``.
+PATH: dict[str, Any] = {"metavar": "PATH", "type": click.Path()}
+TEXT: dict[str, Any] = {"metavar": "TEXT", "callback": replace_invalid_characters}
+INTEGER: dict[str, Any] = {"metavar": "N", "type": int}
+POSITIVE_INTEGER: dict[str, Any] = {"metavar": "N", "type": click.IntRange(min=1)}
+NUMBER: dict[str, Any] = {"metavar": "NUMBER", "type": float}
+NAMES: dict[str, Any] = {"metavar": "NAME,...", "multiple": True, "callback": read_names}
+POSITIVE_INTEGERS: dict[str, Any] = {
+    "metavar": "N,...",
+    "multiple": True,
+    "callback": read_positive_integers,
+}
+RANGES: dict[str, Any] = {"metavar": "LOW:HIGH", "multiple": True, "callback": read_ranges}
+ASSIGNMENTS: dict[str, Any] = {
+    "metavar": "NAME=VALUE,...",
+    "multiple": True,
+    "callback": read_assignments,
+}

@@ -6,15 +6,14 @@ import click
 
 from cgprimer.cli.common import check_outputs, echo_json, make_command, note
 from cgprimer.cli.grouped_help import option
-from cgprimer.cli.option_values import load_run_or_fit
+from cgprimer.cli.option_values import PATH, load_run_or_fit
 from cgprimer.cli.shared_options import columns_option, force_option
 
 
 @make_command()
 @option(
     "--data",
-    metavar="PATH",
-    type=click.Path(),
+    **PATH,
     required=True,
     help="Data file with a column for each input: .csv, .npz or .parquet.",
 )
@@ -22,8 +21,7 @@ from cgprimer.cli.shared_options import columns_option, force_option
 @option(
     "-o",
     "--output",
-    metavar="PATH",
-    type=click.Path(),
+    **PATH,
     help="Output file: .csv, .npz or .parquet (default: CSV on standard output).",
 )
 @force_option

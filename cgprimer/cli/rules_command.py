@@ -11,8 +11,8 @@ import click
 from cgprimer.analysis.rules import rules
 from cgprimer.cli.common import echo_json, make_command
 from cgprimer.cli.grouped_help import option
-from cgprimer.cli.option_values import read_names
-from cgprimer.cli.shared_options import json_option
+from cgprimer.cli.option_values import NAMES, POSITIVE_INTEGER
+from cgprimer.cli.shared_options import json_option, of_option
 from cgprimer.core.graph.loading import load
 from cgprimer.support.files import find_examples
 
@@ -31,7 +31,7 @@ _MAX_LINES = 200
     metavar="NAME",
     help="Variable to differentiate with respect to (default: x, or the only candidate).",
 )
-@option("--of", metavar="NAME", help="Variable to differentiate (default: the only output).")
+@of_option
 @option(
     "--inner",
     type=click.Choice(["chain", "substitute"]),
@@ -40,14 +40,10 @@ _MAX_LINES = 200
 )
 @option(
     "--functions",
-    metavar="NAME,...",
-    multiple=True,
-    callback=read_names,
+    **NAMES,
     help="Names of abstract functions of the variable (default for a formula: f,g,h,u,v).",
 )
-@option(
-    "--order", metavar="N", type=click.IntRange(min=1), default=1, help="Order of the derivative."
-)
+@option("--order", **POSITIVE_INTEGER, default=1, help="Order of the derivative.")
 @option("--latex", is_flag=True, help="Print LaTeX, with one align* line per step.")
 @json_option
 @option("--all", "show_all", is_flag=True, help="Print all lines of a long derivation.")

@@ -6,25 +6,19 @@ import click
 
 from cgprimer.cli.common import check_outputs, echo_json, make_command, note, save_plot
 from cgprimer.cli.grouped_help import option
-from cgprimer.cli.option_values import load_run_or_fit
+from cgprimer.cli.option_values import PATH, load_run_or_fit
 from cgprimer.cli.shared_options import columns_option, dark_option, force_option, json_option
 
 
 @make_command()
 @option(
     "--data",
-    metavar="PATH",
-    type=click.Path(),
+    **PATH,
     required=True,
     help="Data file with a column for each input and output: .csv, .npz or .parquet.",
 )
 @columns_option
-@option(
-    "--plot",
-    metavar="PATH",
-    type=click.Path(),
-    help="Write a plot of the predictions over the two inputs.",
-)
+@option("--plot", **PATH, help="Write a plot of the predictions over the two inputs.")
 @dark_option
 @force_option
 @json_option

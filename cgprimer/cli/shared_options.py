@@ -11,10 +11,14 @@ from click.core import ParameterSource
 
 from cgprimer.cli.grouped_help import DATA, DIFFERENTIATION, MODEL, OUTPUT, option
 from cgprimer.cli.option_values import (
-    read_assignments,
+    ASSIGNMENTS,
+    NAMES,
+    NUMBER,
+    PATH,
+    POSITIVE_INTEGER,
+    TEXT,
     read_columns,
     read_domains,
-    read_names,
 )
 from cgprimer.core.methods import methods
 from cgprimer.core.methods.finite_difference import SCHEMES
@@ -46,9 +50,7 @@ class NumberRange(click.FloatRange):
 at_option = option(
     "--at",
     group=MODEL,
-    multiple=True,
-    metavar="NAME=VALUE,...",
-    callback=read_assignments,
+    **ASSIGNMENTS,
     help="Values of inputs and parameters, ranges LOW:HIGH:COUNT, or a saved run"
     " (default: declared values).",
 )
@@ -61,13 +63,7 @@ loss_option = option(
     metavar="LOSS",
     help="Loss to add as a node after the outputs; --at target=VALUE sets its target.",
 )
-keep_option = option(
-    "--keep",
-    multiple=True,
-    metavar="NAME,...",
-    callback=read_names,
-    help="Inputs to keep at their declared values.",
-)
+keep_option = option("--keep", **NAMES, help="Inputs to keep at their declared values.")
 domain_option = option(
     "--domain",
     multiple=True,
@@ -78,9 +74,7 @@ domain_option = option(
 wrt_option = option(
     "--wrt",
     group=DIFFERENTIATION,
-    multiple=True,
-    metavar="NAME,...",
-    callback=read_names,
+    **NAMES,
     help="Variables to differentiate with respect to (default: parameters, otherwise inputs).",
 )
 engine_option = option(
@@ -93,8 +87,7 @@ engine_option = option(
 data_option = option(
     "--data",
     group=DATA,
-    metavar="PATH",
-    type=click.Path(),
+    **PATH,
     help="Data file: .csv, .npz or .parquet (default: generated data).",
 )
 columns_option = option(
@@ -108,25 +101,20 @@ columns_option = option(
 samples_option = option(
     "--samples",
     group=DATA,
-    metavar="N",
-    type=click.IntRange(min=1),
+    **POSITIVE_INTEGER,
     default=10_000,
     help="Number of samples to generate.",
 )
 truth_option = option(
     "--truth",
     group=DATA,
-    multiple=True,
-    metavar="NAME=VALUE,...",
-    callback=read_assignments,
+    **ASSIGNMENTS,
     help="True parameter values of generated data (default: declared values).",
 )
 start_option = option(
     "--start",
     group=MODEL,
-    multiple=True,
-    metavar="NAME=VALUE,...",
-    callback=read_assignments,
+    **ASSIGNMENTS,
     help="Initial values of parameters (default: random values).",
 )
 seed_option = option(
@@ -137,6 +125,18 @@ json_option = option(
 )
 force_option = option("--force", group=OUTPUT, is_flag=True, help="Overwrite existing files.")
 dark_option = option("--dark", group=OUTPUT, is_flag=True, help="Use a dark color theme.")
+of_option = option(
+    "--of", metavar="NAME", help="Variable to differentiate (default: the only output)."
+)
+differentiated_loss_option = option(
+    "--loss",
+    metavar="NAME|TEXT",
+    help="Loss to differentiate instead of the output; --at target=VALUE sets its target.",
+)
+plot_title_option = option("--title", **TEXT, help="Title of the plot.")
+plot_output_option = option(
+    "-o", "--output", **PATH, required=True, help="Output file: .png, .svg or .pdf."
+)
 
 
 def sampling_options(function: F) -> F:
@@ -152,20 +152,10 @@ def sampling_options(function: F) -> F:
                 help="Random seed.",
             ),
             option(
-                "--low",
-                group=DATA,
-                metavar="NUMBER",
-                type=float,
-                default=-1.0,
-                help="Lower bound of generated inputs.",
+                "--low", group=DATA, **NUMBER, default=-1.0, help="Lower bound of generated inputs."
             ),
             option(
-                "--high",
-                group=DATA,
-                metavar="NUMBER",
-                type=float,
-                default=1.0,
-                help="Upper bound of generated inputs.",
+                "--high", group=DATA, **NUMBER, default=1.0, help="Upper bound of generated inputs."
             ),
             option(
                 "--noise",
@@ -202,8 +192,7 @@ def method_options(default: str | None = None) -> Callable[[F], F]:
         option(
             "--step",
             group=DIFFERENTIATION,
-            metavar="NUMBER",
-            type=float,
+            **NUMBER,
             help="Step size of finite differences (default: scaled to the value).",
         ),
         option(
@@ -215,15 +204,13 @@ def method_options(default: str | None = None) -> Callable[[F], F]:
         option(
             "--symbolic-limit",
             group=DIFFERENTIATION,
-            metavar="N",
-            type=click.IntRange(min=1),
+            **POSITIVE_INTEGER,
             help="Maximum number of operations in a symbolic derivative (default: 5000).",
         ),
         option(
             "--path-limit",
             group=DIFFERENTIATION,
-            metavar="N",
-            type=click.IntRange(min=1),
+            **POSITIVE_INTEGER,
             help="Maximum number of paths in path-sum (default: 10000).",
         ),
         option(

@@ -18,8 +18,8 @@ from cgprimer.cli.common import (
 )
 from cgprimer.cli.file_watching import watch_options
 from cgprimer.cli.grouped_help import option
-from cgprimer.cli.option_values import replace_invalid_characters
-from cgprimer.cli.shared_options import NumberRange, at_option, force_option, wrt_option
+from cgprimer.cli.option_values import NUMBER, PATH, TEXT
+from cgprimer.cli.shared_options import NumberRange, at_option, force_option, of_option, wrt_option
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.visualization.pages.stepping.method_walks import METHODS
 
@@ -30,12 +30,11 @@ _MAX_TITLE = 60  # characters
 @option(
     "-o",
     "--output",
-    metavar="PATH",
-    type=click.Path(),
+    **PATH,
     help="Output file, .html or .gif, or the folder of the slides (default: NAME.html).",
 )
 @at_option
-@option("--of", metavar="NAME", help="Variable to differentiate (default: the only output).")
+@of_option
 @wrt_option
 @option(
     "--method",
@@ -49,11 +48,7 @@ _MAX_TITLE = 60  # characters
     help="Finite differences: central (default) or forward.",
 )
 @option(
-    "--step",
-    "h",
-    metavar="NUMBER",
-    type=float,
-    help="Step size of finite differences (default: scaled to the value).",
+    "--step", "h", **NUMBER, help="Step size of finite differences (default: scaled to the value)."
 )
 @option(
     "--level",
@@ -77,12 +72,7 @@ _MAX_TITLE = 60  # characters
 )
 @option("--dark", is_flag=True, help="Use a dark color theme.")
 @option("--quiz", is_flag=True, help="Open the page as a quiz that asks for each value.")
-@option(
-    "--title",
-    metavar="TEXT",
-    callback=replace_invalid_characters,
-    help="Title, or '' for none (default: name of FILE).",
-)
+@option("--title", **TEXT, help="Title, or '' for none (default: name of FILE).")
 @force_option
 @watch_options
 def command(

@@ -19,7 +19,12 @@ from cgprimer.cli.common import (
 )
 from cgprimer.cli.grouped_help import DATA, option
 from cgprimer.cli.model_options import collect_models, load_model_data, model_options
-from cgprimer.cli.option_values import read_positive_integers
+from cgprimer.cli.option_values import (
+    NUMBER,
+    PATH,
+    POSITIVE_INTEGER,
+    POSITIVE_INTEGERS,
+)
 from cgprimer.cli.shared_options import dark_option, force_option, json_option, take_method_options
 from cgprimer.cli.training_data import DATA_ARGUMENTS
 from cgprimer.cli.training_options import SettingListOption, run_options
@@ -37,9 +42,7 @@ _RUN_LENGTHS = ("epochs", "steps_per_epoch")
 _samples_option = option(
     "--samples",
     group=DATA,
-    metavar="N,...",
-    multiple=True,
-    callback=read_positive_integers,
+    **POSITIVE_INTEGERS,
     help="Numbers of samples to generate (default: 10000); several values vary the size"
     " of the training set.",
 )
@@ -50,24 +53,15 @@ _samples_option = option(
 @model_options
 @option(
     "--threshold",
-    metavar="NUMBER",
-    type=float,
+    **NUMBER,
     help="Loss to reach; the table counts the steps until then (default: 10 % of the initial"
     " loss).",
 )
 @option(
-    "--jobs",
-    metavar="N",
-    type=click.IntRange(min=1),
-    help="Number of parallel runs (default: number of CPU cores).",
+    "--jobs", **POSITIVE_INTEGER, help="Number of parallel runs (default: number of CPU cores)."
 )
-@option(
-    "--csv",
-    metavar="PATH",
-    type=click.Path(),
-    help="Write the table of runs to a CSV file, with all digits.",
-)
-@option("--plot", metavar="PATH", type=click.Path(), help="Write a plot of the losses of all runs.")
+@option("--csv", **PATH, help="Write the table of runs to a CSV file, with all digits.")
+@option("--plot", **PATH, help="Write a plot of the losses of all runs.")
 @dark_option
 @force_option
 @json_option

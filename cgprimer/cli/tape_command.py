@@ -8,7 +8,7 @@ import click
 
 from cgprimer.cli.common import graph_command
 from cgprimer.cli.grouped_help import option
-from cgprimer.cli.option_values import read_names
+from cgprimer.cli.option_values import NAMES
 from cgprimer.cli.shared_options import method_options, take_method_options
 from cgprimer.expressions import ExpressionGraph
 
@@ -21,17 +21,11 @@ _FORMS = ("cpu", "cpu-interpreter", "cuda", "cuda-interpreter")
 @graph_command()
 @method_options()
 @option(
-    "--of",
-    metavar="NAME,...",
-    multiple=True,
-    callback=read_names,
-    help="Variables to differentiate (default: all outputs); requires --method.",
+    "--of", **NAMES, help="Variables to differentiate (default: all outputs); requires --method."
 )
 @option(
     "--wrt",
-    metavar="NAME,...",
-    multiple=True,
-    callback=read_names,
+    **NAMES,
     help="Variables to differentiate with respect to (default: all parameters); requires --method.",
 )
 @option(

@@ -11,6 +11,7 @@ import click
 from cgprimer.cli.common import graph_command
 from cgprimer.cli.configuration import load_configuration
 from cgprimer.cli.grouped_help import OUTPUT, option
+from cgprimer.cli.option_values import PATH
 from cgprimer.cli.shared_options import dark_option, force_option, json_option
 from cgprimer.cli.training_options import run_options
 from cgprimer.expressions import ExpressionGraph
@@ -39,26 +40,13 @@ def _parse_resume_option(context: click.Context, parameter: object, path: str | 
 
 @graph_command(optional=True, reader=_read_file_argument)
 @run_options()
-@option(
-    "--plot",
-    group=OUTPUT,
-    metavar="PATH",
-    type=click.Path(),
-    help="Write a plot of the loss: .png, .svg or .pdf.",
-)
+@option("--plot", group=OUTPUT, **PATH, help="Write a plot of the loss: .png, .svg or .pdf.")
 @dark_option
-@option(
-    "--save",
-    group=OUTPUT,
-    metavar="PATH",
-    type=click.Path(),
-    help="Save the run as JSON, at checkpoints and at the end.",
-)
+@option("--save", group=OUTPUT, **PATH, help="Save the run as JSON, at checkpoints and at the end.")
 @option(
     "--directory",
     group=OUTPUT,
-    metavar="PATH",
-    type=click.Path(),
+    **PATH,
     help="Folder for the configuration, metrics, run, parameters and plot.",
 )
 @option(

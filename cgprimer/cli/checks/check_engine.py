@@ -12,7 +12,7 @@ import click
 from cgprimer.cli.checks.check_options import check_command, submission_options
 from cgprimer.cli.common import check_outputs, note
 from cgprimer.cli.grouped_help import option
-from cgprimer.cli.option_values import replace_invalid_characters
+from cgprimer.cli.option_values import PATH, POSITIVE_INTEGER, TEXT
 from cgprimer.course.checks.batch_checks import Check
 from cgprimer.course.checks.submission_search import find_submissions
 from cgprimer.errors import UsageError
@@ -23,8 +23,7 @@ from cgprimer.support.number_format import SHORT, format_number
 @check_command()
 @option(
     "--stage",
-    metavar="N",
-    type=click.IntRange(min=1),
+    **POSITIVE_INTEGER,
     help="Stage: 1 difference quotient, 2 values, 3 topological order, 4 reverse mode, 5"
     " accumulation, 6 zeroing, 7 optimizer, 8 tape, 9 second order, 10 small"
     " network (default: all).",
@@ -36,8 +35,7 @@ from cgprimer.support.number_format import SHORT, format_number
 )
 @option(
     "--draw",
-    metavar="PATH",
-    type=click.Path(),
+    **PATH,
     help="Draw the graph that the submission builds (.svg, .png or .pdf), and exit.",
 )
 @option(
@@ -50,8 +48,7 @@ from cgprimer.support.number_format import SHORT, format_number
     "-e",
     "--expression",
     "text",
-    metavar="TEXT",
-    callback=replace_invalid_characters,
+    **TEXT,
     help="Expression to draw or trace (default: e = (a + b)*(b + 1)).",
 )
 @submission_options

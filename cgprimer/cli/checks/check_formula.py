@@ -8,12 +8,18 @@ import click
 
 from cgprimer.cli.common import check_outputs, echo_json, make_command, note
 from cgprimer.cli.grouped_help import option
-from cgprimer.cli.option_values import read_assignments, read_names
+from cgprimer.cli.option_values import (
+    ASSIGNMENTS,
+    NAMES,
+    PATH,
+    POSITIVE_INTEGER,
+)
 from cgprimer.cli.shared_options import (
     domain_option,
     force_option,
     json_option,
     keep_option,
+    of_option,
     seed_option,
 )
 from cgprimer.core.graph.loading import load
@@ -24,17 +30,13 @@ from cgprimer.support.files import write_atomically
 @make_command()
 @option(
     "--at",
-    metavar="NAME=VALUE,...",
-    multiple=True,
-    callback=read_assignments,
+    **ASSIGNMENTS,
     help="Point at which numbers are compared; formulas are compared at random points near it.",
 )
-@option("--of", metavar="NAME", help="Variable to differentiate (default: the only output).")
+@of_option
 @option(
     "--wrt",
-    metavar="NAME,...",
-    multiple=True,
-    callback=read_names,
+    **NAMES,
     help="Variables to differentiate with respect to (default: parameters, otherwise inputs).",
 )
 @option(
@@ -46,8 +48,7 @@ from cgprimer.support.files import write_atomically
 @domain_option
 @option(
     "--points",
-    metavar="N",
-    type=click.IntRange(min=1),
+    **POSITIVE_INTEGER,
     default=20,
     help="Number of random points at which to compare formulas.",
 )
@@ -59,7 +60,7 @@ from cgprimer.support.files import write_atomically
     help="Level of feedback: total points, verdict on each part, or likely mistakes.",
 )
 @json_option
-@option("--junit", metavar="PATH", type=click.Path(), help="Write the results as JUnit XML.")
+@option("--junit", **PATH, help="Write the results as JUnit XML.")
 @force_option
 @click.argument("file", metavar="FILE|STATEMENT", type=click.Path(allow_dash=True))
 @click.argument("answer", required=False)

@@ -9,7 +9,14 @@ import click
 from cgprimer.cli.checks.check_options import check_command, submission_options
 from cgprimer.cli.common import note
 from cgprimer.cli.grouped_help import option
-from cgprimer.cli.shared_options import domain_option, keep_option, seed_option, wrt_option
+from cgprimer.cli.option_values import NUMBER, POSITIVE_INTEGER
+from cgprimer.cli.shared_options import (
+    domain_option,
+    keep_option,
+    of_option,
+    seed_option,
+    wrt_option,
+)
 from cgprimer.core.graph.loading import load
 from cgprimer.course.checks.batch_checks import Check
 
@@ -18,13 +25,12 @@ from cgprimer.course.checks.batch_checks import Check
 @option(
     "--points",
     "count",
-    metavar="N",
-    type=click.IntRange(min=1),
+    **POSITIVE_INTEGER,
     default=20,
     help="Number of random points at which to call the function.",
 )
 @seed_option
-@option("--of", metavar="NAME", help="Variable to differentiate (default: the only output).")
+@of_option
 @wrt_option
 @option(
     "--loss",
@@ -52,8 +58,7 @@ from cgprimer.course.checks.batch_checks import Check
 @option("--value", is_flag=True, help="Require the function to return (value, gradient).")
 @option(
     "--tolerance",
-    metavar="NUMBER",
-    type=float,
+    **NUMBER,
     help="Maximum relative error (default: 1e-7, or 1e-4 for graphs with kinks).",
 )
 @click.argument("file", type=click.Path())

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from cgprimer.cli.checks.check_options import check_command, submission_options
 from cgprimer.cli.grouped_help import option
-from cgprimer.cli.option_values import read_names
+from cgprimer.cli.option_values import NAMES
 from cgprimer.cli.shared_options import seed_option
 from cgprimer.course.checks.batch_checks import Check
 
 
 @check_command()
 @option(
-    "--optimizer",
-    "rules",
-    metavar="NAME,...",
-    multiple=True,
-    callback=read_names,
-    help="Optimizers to check (default: all in the submission).",
+    "--optimizer", "rules", **NAMES, help="Optimizers to check (default: all in the submission)."
 )
 @seed_option
 @submission_options

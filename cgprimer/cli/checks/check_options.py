@@ -15,7 +15,7 @@ import click
 
 from cgprimer.cli.common import check_outputs, echo_json, make_command, note, progress_bar
 from cgprimer.cli.grouped_help import option
-from cgprimer.cli.option_values import read_names
+from cgprimer.cli.option_values import NAMES, PATH, POSITIVE_INTEGER
 from cgprimer.cli.shared_options import NumberRange
 from cgprimer.course.checks.batch_checks import Batch, Check, check_all
 from cgprimer.course.checks.check_results import Failure, Result, create_failed_result
@@ -82,36 +82,26 @@ _REPORT_OPTIONS = (
     option(
         "--students",
         group=_REPORT,
-        metavar="PATH",
-        type=click.Path(),
+        **PATH,
         help="Class list (CSV) whose columns are added to the --csv file.",
     ),
     option(
         "--csv",
         group=_REPORT,
-        metavar="PATH",
-        type=click.Path(),
+        **PATH,
         help="Write a CSV file with one row per submission (default for a folder: FOLDER.csv).",
     ),
     option(
         "--page",
         group=_REPORT,
-        metavar="PATH",
-        type=click.Path(),
+        **PATH,
         help="Write an HTML page with all mistakes (default for a folder: FOLDER.html).",
     ),
-    option(
-        "--junit",
-        group=_REPORT,
-        metavar="PATH",
-        type=click.Path(),
-        help="Write the results as JUnit XML.",
-    ),
+    option("--junit", group=_REPORT, **PATH, help="Write the results as JUnit XML."),
     option(
         "--gradescope",
         group=_REPORT,
-        metavar="PATH",
-        type=click.Path(),
+        **PATH,
         help="Write results for Gradescope: results.json, or a folder for multiple submissions.",
     ),
 )
@@ -119,16 +109,14 @@ _BATCH_OPTIONS = (
     option(
         "--jobs",
         group=_BATCH,
-        metavar="N",
-        type=click.IntRange(min=1),
+        **POSITIVE_INTEGER,
         default=1,
         help="Number of submissions to check in parallel.",
     ),
     option(
         "--journal",
         group=_BATCH,
-        metavar="PATH",
-        type=click.Path(),
+        **PATH,
         help="File of finished results, to resume a check (default for a folder: FOLDER.journal).",
     ),
     option(
@@ -174,9 +162,7 @@ _SANDBOX_OPTIONS = (
     option(
         "--forbid",
         group=_LIMITS,
-        metavar="NAME,...",
-        multiple=True,
-        callback=read_names,
+        **NAMES,
         help="Modules that submissions may not import, such as cgprimer,torch.",
     ),
 )
@@ -184,25 +170,12 @@ _FILE_OPTIONS = (
     option(
         "--skeleton", group=_FILES, is_flag=True, help="Print a template for submissions, and exit."
     ),
-    option(
-        "--autograder",
-        group=_FILES,
-        metavar="PATH",
-        type=click.Path(),
-        help="Write an autograder for Gradescope (.zip).",
-    ),
-    option(
-        "--otter",
-        group=_FILES,
-        metavar="PATH",
-        type=click.Path(),
-        help="Write a test file for Otter.",
-    ),
+    option("--autograder", group=_FILES, **PATH, help="Write an autograder for Gradescope (.zip)."),
+    option("--otter", group=_FILES, **PATH, help="Write a test file for Otter."),
     option(
         "--nbgrader",
         group=_FILES,
-        metavar="PATH",
-        type=click.Path(),
+        **PATH,
         help="Write a notebook with autograded cells for nbgrader.",
     ),
     option("--force", group=_FILES, is_flag=True, help="Overwrite existing files."),

@@ -4,74 +4,50 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
 from cgprimer import plot
 from cgprimer.cli.common import graph_command
 from cgprimer.cli.grouped_help import option
 from cgprimer.cli.option_values import (
-    read_assignments,
-    read_names,
-    read_ranges,
-    replace_invalid_characters,
+    ASSIGNMENTS,
+    INTEGER,
+    NAMES,
+    NUMBER,
+    PATH,
+    RANGES,
 )
 from cgprimer.cli.plots.plot_files import write_plot
-from cgprimer.cli.shared_options import dark_option
+from cgprimer.cli.shared_options import dark_option, plot_output_option, plot_title_option
 from cgprimer.expressions import ExpressionGraph
 
 
 @graph_command()
+@option("--over", **NAMES, help="Two parameters to plot, such as k,b (default: the first two).")
 @option(
-    "--over",
-    metavar="NAME,...",
-    multiple=True,
-    callback=read_names,
-    help="Two parameters to plot, such as k,b (default: the first two).",
+    "--data", **PATH, help="Data file; only its first samples are used (default: generated data)."
 )
-@option(
-    "--data",
-    metavar="PATH",
-    type=click.Path(),
-    help="Data file; only its first samples are used (default: generated data).",
-)
-@option("--batch-size", metavar="N", type=int, default=4, help="Mini-batch size.")
-@option("--batches", metavar="N", type=int, default=3, help="Number of mini-batches, at most 5.")
-@option("--epochs", metavar="N", type=int, default=2, help="Number of epochs.")
+@option("--batch-size", **INTEGER, default=4, help="Mini-batch size.")
+@option("--batches", **INTEGER, default=3, help="Number of mini-batches, at most 5.")
+@option("--epochs", **INTEGER, default=2, help="Number of epochs.")
 @option(
     "--rate",
-    metavar="NUMBER",
-    type=float,
+    **NUMBER,
     help="Learning rate (default: small enough to keep the path inside the plot).",
 )
 @option(
     "--range",
     "ranges",
-    metavar="LOW:HIGH",
-    multiple=True,
-    callback=read_ranges,
+    **RANGES,
     help="Plotted range of a parameter; repeat for the second one (default: 3 on either side of"
     " each value).",
 )
-@option(
-    "--at",
-    metavar="NAME=VALUE,...",
-    multiple=True,
-    callback=read_assignments,
-    help="Values of parameters (default: declared values).",
-)
+@option("--at", **ASSIGNMENTS, help="Values of parameters (default: declared values).")
 @option(
     "--start",
-    metavar="NAME=VALUE,...",
-    multiple=True,
-    callback=read_assignments,
+    **ASSIGNMENTS,
     help="Start of the path, such as k=0,b=0 (default: near the lower left corner).",
 )
 @option(
-    "--noise",
-    metavar="NUMBER",
-    type=float,
-    default=0.5,
-    help="Standard deviation of the noise in generated targets.",
+    "--noise", **NUMBER, default=0.5, help="Standard deviation of the noise in generated targets."
 )
 @option(
     "--loss",
@@ -79,17 +55,10 @@ from cgprimer.expressions import ExpressionGraph
     default="squared-error",
     help="Loss name, or an expression in out and target.",
 )
-@option("--seed", metavar="N", type=int, default=0, help="Random seed.")
+@option("--seed", **INTEGER, default=0, help="Random seed.")
 @dark_option
-@option("--title", metavar="TEXT", callback=replace_invalid_characters, help="Title of the plot.")
-@option(
-    "-o",
-    "--output",
-    metavar="PATH",
-    type=click.Path(),
-    required=True,
-    help="Output file: .png, .svg or .pdf.",
-)
+@plot_title_option
+@plot_output_option
 def command(graph: ExpressionGraph, output: str, **arguments: Any) -> None:
     """Plot the loss surface of each mini-batch, and the path of SGD on each surface.
 

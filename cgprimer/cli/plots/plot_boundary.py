@@ -9,34 +9,18 @@ import click
 from cgprimer import plot
 from cgprimer.cli.common import make_command
 from cgprimer.cli.grouped_help import option
-from cgprimer.cli.option_values import replace_invalid_characters
+from cgprimer.cli.option_values import PATH, TEXT
 from cgprimer.cli.plots.plot_files import write_plot
 from cgprimer.cli.shared_options import columns_option, dark_option
 
 
 @make_command()
-@option(
-    "--data",
-    metavar="PATH",
-    type=click.Path(),
-    required=True,
-    help="Data file: .csv, .npz or .parquet.",
-)
+@option("--data", **PATH, required=True, help="Data file: .csv, .npz or .parquet.")
 @columns_option
 @dark_option
+@option("--title", **TEXT, help="Title of the plot (default: step, loss and accuracy).")
 @option(
-    "--title",
-    metavar="TEXT",
-    callback=replace_invalid_characters,
-    help="Title of the plot (default: step, loss and accuracy).",
-)
-@option(
-    "-o",
-    "--output",
-    metavar="PATH",
-    type=click.Path(),
-    required=True,
-    help="Output file: .png, .svg, .pdf, .gif or .html.",
+    "-o", "--output", **PATH, required=True, help="Output file: .png, .svg, .pdf, .gif or .html."
 )
 @click.argument("run", type=click.Path())
 def command(run: str, output: str, **arguments: Any) -> None:

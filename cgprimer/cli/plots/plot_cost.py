@@ -10,12 +10,12 @@ from cgprimer import plot
 from cgprimer.cli.common import make_command
 from cgprimer.cli.grouped_help import option
 from cgprimer.cli.option_values import (
-    read_names,
-    read_positive_integers,
-    replace_invalid_characters,
+    NAMES,
+    NUMBER,
+    POSITIVE_INTEGERS,
 )
 from cgprimer.cli.plots.plot_files import write_plot
-from cgprimer.cli.shared_options import dark_option
+from cgprimer.cli.shared_options import dark_option, plot_output_option, plot_title_option
 
 
 @make_command()
@@ -27,36 +27,24 @@ from cgprimer.cli.shared_options import dark_option
 )
 @option(
     "--sizes",
-    metavar="N,...",
-    multiple=True,
-    callback=read_positive_integers,
+    **POSITIVE_INTEGERS,
     help="Numbers of hidden units, inputs or terms to compare (default: powers of 2 up to 128).",
 )
 @option(
     "--methods",
-    metavar="NAME,...",
-    multiple=True,
-    callback=read_names,
+    **NAMES,
     help="Differentiation methods to compare (default: all; symbolic only up to 256 parameters).",
 )
 @option("--time", "timed", is_flag=True, help="Plot the time per sample next to the operations.")
 @option(
     "--bound",
-    metavar="NUMBER",
-    type=float,
+    **NUMBER,
     default=5.0,
     help="Upper end of the shaded band, as a multiple of the cost of the function.",
 )
 @dark_option
-@option("--title", metavar="TEXT", callback=replace_invalid_characters, help="Title of the plot.")
-@option(
-    "-o",
-    "--output",
-    metavar="PATH",
-    type=click.Path(),
-    required=True,
-    help="Output file: .png, .svg or .pdf.",
-)
+@plot_title_option
+@plot_output_option
 def command(output: str, **arguments: Any) -> None:
     """Plot the operations per gradient against the number of parameters, for each method.
 

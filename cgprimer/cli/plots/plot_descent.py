@@ -4,54 +4,36 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
 from cgprimer import plot
 from cgprimer.cli.common import graph_command
 from cgprimer.cli.grouped_help import option
-from cgprimer.cli.option_values import read_assignments, read_names, replace_invalid_characters
+from cgprimer.cli.option_values import (
+    ASSIGNMENTS,
+    INTEGER,
+    NAMES,
+    PATH,
+)
 from cgprimer.cli.plots.plot_files import write_plot
-from cgprimer.cli.shared_options import dark_option
+from cgprimer.cli.shared_options import dark_option, plot_output_option, plot_title_option
 from cgprimer.expressions import ExpressionGraph
 
 
 @graph_command()
+@option("--data", **PATH, help="Data file (default: 100 generated samples).")
+@option("--start", **ASSIGNMENTS, help="Initial values of parameters (default: random values).")
 @option(
-    "--data", metavar="PATH", type=click.Path(), help="Data file (default: 100 generated samples)."
-)
-@option(
-    "--start",
-    metavar="NAME=VALUE,...",
-    multiple=True,
-    callback=read_assignments,
-    help="Initial values of parameters (default: random values).",
-)
-@option(
-    "--optimizers",
-    metavar="NAME,...",
-    multiple=True,
-    callback=read_names,
-    help="Optimizers to compare with Levenberg-Marquardt (default: adam).",
+    "--optimizers", **NAMES, help="Optimizers to compare with Levenberg-Marquardt (default: adam)."
 )
 @option(
     "--rates",
-    metavar="NAME=VALUE,...",
-    multiple=True,
-    callback=read_assignments,
+    **ASSIGNMENTS,
     help="Learning rates of optimizers, such as sgd=0.1 (default: as in cgprimer train).",
 )
-@option("--steps", metavar="N", type=int, default=10000, help="Number of steps of each optimizer.")
-@option("--seed", metavar="N", type=int, default=0, help="Random seed.")
+@option("--steps", **INTEGER, default=10000, help="Number of steps of each optimizer.")
+@option("--seed", **INTEGER, default=0, help="Random seed.")
 @dark_option
-@option("--title", metavar="TEXT", callback=replace_invalid_characters, help="Title of the plot.")
-@option(
-    "-o",
-    "--output",
-    metavar="PATH",
-    type=click.Path(),
-    required=True,
-    help="Output file: .png, .svg or .pdf.",
-)
+@plot_title_option
+@plot_output_option
 def command(graph: ExpressionGraph, output: str, **arguments: Any) -> None:
     """Plot the losses of Levenberg-Marquardt and of optimizers from the same start.
 

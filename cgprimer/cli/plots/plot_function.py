@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
 from cgprimer import plot
 from cgprimer.cli.common import graph_command
 from cgprimer.cli.grouped_help import option
-from cgprimer.cli.option_values import read_assignments, read_range, replace_invalid_characters
+from cgprimer.cli.option_values import (
+    ASSIGNMENTS,
+    INTEGER,
+    NUMBER,
+    TEXT,
+    read_range,
+)
 from cgprimer.cli.plots.plot_files import write_plot
-from cgprimer.cli.shared_options import dark_option
+from cgprimer.cli.shared_options import dark_option, differentiated_loss_option, plot_output_option
 from cgprimer.expressions import ExpressionGraph
 
 
@@ -25,9 +29,7 @@ from cgprimer.expressions import ExpressionGraph
 )
 @option(
     "--at",
-    metavar="NAME=VALUE,...",
-    multiple=True,
-    callback=read_assignments,
+    **ASSIGNMENTS,
     help="Values of the other inputs and parameters (default: declared values).",
 )
 @option("--of", metavar="NAME", help="Output to plot (default: the only output).")
@@ -36,39 +38,12 @@ from cgprimer.expressions import ExpressionGraph
     metavar="NAME",
     help="Variable on the horizontal axis (default: the only input or parameter).",
 )
-@option(
-    "--loss",
-    metavar="NAME|TEXT",
-    help="Loss to differentiate instead of the output; --at target=VALUE sets its target.",
-)
-@option(
-    "--order",
-    metavar="N",
-    type=int,
-    default=1,
-    help="Order of the highest derivative, from 0 to 6.",
-)
-@option(
-    "--tangent",
-    metavar="NUMBER",
-    type=float,
-    help="Value of the variable at which to draw the tangent.",
-)
+@differentiated_loss_option
+@option("--order", **INTEGER, default=1, help="Order of the highest derivative, from 0 to 6.")
+@option("--tangent", **NUMBER, help="Value of the variable at which to draw the tangent.")
 @dark_option
-@option(
-    "--title",
-    metavar="TEXT",
-    callback=replace_invalid_characters,
-    help="Title of the plot (default: the formula).",
-)
-@option(
-    "-o",
-    "--output",
-    metavar="PATH",
-    type=click.Path(),
-    required=True,
-    help="Output file: .png, .svg or .pdf.",
-)
+@option("--title", **TEXT, help="Title of the plot (default: the formula).")
+@plot_output_option
 def command(graph: ExpressionGraph, output: str, **arguments: Any) -> None:
     """Plot a function of one variable, its derivatives, and the tangent at a point.
 

@@ -9,9 +9,9 @@ import click
 from cgprimer import plot
 from cgprimer.cli.common import make_command
 from cgprimer.cli.grouped_help import option
-from cgprimer.cli.option_values import replace_invalid_characters
+from cgprimer.cli.option_values import INTEGER
 from cgprimer.cli.plots.plot_files import write_plot
-from cgprimer.cli.shared_options import dark_option
+from cgprimer.cli.shared_options import dark_option, plot_output_option, plot_title_option
 
 
 @make_command()
@@ -23,8 +23,7 @@ from cgprimer.cli.shared_options import dark_option
 )
 @option(
     "--smooth",
-    metavar="N",
-    type=int,
+    **INTEGER,
     help="Window of the moving average, in losses (default: 1, or 1 % of more than 500 losses).",
 )
 @option(
@@ -35,15 +34,8 @@ from cgprimer.cli.shared_options import dark_option
 )
 @option("--validation/--no-validation", default=True, help="Plot validation losses.")
 @dark_option
-@option("--title", metavar="TEXT", callback=replace_invalid_characters, help="Title of the plot.")
-@option(
-    "-o",
-    "--output",
-    metavar="PATH",
-    type=click.Path(),
-    required=True,
-    help="Output file: .png, .svg or .pdf.",
-)
+@plot_title_option
+@plot_output_option
 @click.argument("runs", nargs=-1, required=True, type=click.Path(), metavar="RUN...")
 def command(runs: tuple[str, ...], output: str, **arguments: Any) -> None:
     """Plot the training and validation losses of one or several runs.

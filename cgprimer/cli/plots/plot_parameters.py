@@ -9,17 +9,15 @@ import click
 from cgprimer import plot
 from cgprimer.cli.common import make_command
 from cgprimer.cli.grouped_help import option
-from cgprimer.cli.option_values import read_names, replace_invalid_characters
+from cgprimer.cli.option_values import NAMES
 from cgprimer.cli.plots.plot_files import write_plot
-from cgprimer.cli.shared_options import dark_option
+from cgprimer.cli.shared_options import dark_option, plot_output_option, plot_title_option
 
 
 @make_command()
 @option(
     "--names",
-    metavar="NAME,...",
-    multiple=True,
-    callback=read_names,
+    **NAMES,
     help="Parameters or array elements to plot, such as W or W[0,1] (default: all).",
 )
 @option("--final", is_flag=True, help="Plot the final values side by side instead of curves.")
@@ -31,15 +29,8 @@ from cgprimer.cli.shared_options import dark_option
 )
 @option("--log-steps", is_flag=True, help="Use a logarithmic horizontal axis.")
 @dark_option
-@option("--title", metavar="TEXT", callback=replace_invalid_characters, help="Title of the plot.")
-@option(
-    "-o",
-    "--output",
-    metavar="PATH",
-    type=click.Path(),
-    required=True,
-    help="Output file: .png, .svg or .pdf.",
-)
+@plot_title_option
+@plot_output_option
 @click.argument("runs", nargs=-1, required=True, type=click.Path(), metavar="RUN...")
 def command(runs: tuple[str, ...], output: str, **arguments: Any) -> None:
     """Plot the parameters of one or several runs over time, with their true values.

@@ -4,60 +4,41 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
 from cgprimer import plot
 from cgprimer.cli.common import graph_command
 from cgprimer.cli.grouped_help import option
-from cgprimer.cli.option_values import read_assignments, read_names, replace_invalid_characters
+from cgprimer.cli.option_values import (
+    ASSIGNMENTS,
+    NAMES,
+    TEXT,
+)
 from cgprimer.cli.plots.plot_files import write_plot
-from cgprimer.cli.shared_options import dark_option
+from cgprimer.cli.shared_options import (
+    dark_option,
+    differentiated_loss_option,
+    of_option,
+    plot_output_option,
+)
 from cgprimer.expressions import ExpressionGraph
 
 
 @graph_command()
 @option(
     "--at",
-    metavar="NAME=VALUE,...",
-    multiple=True,
-    callback=read_assignments,
+    **ASSIGNMENTS,
     help="Values of inputs and parameters; at least one must be a range LOW:HIGH:COUNT.",
 )
-@option("--of", metavar="NAME", help="Variable to differentiate (default: the only output).")
+@of_option
 @option(
     "--wrt",
-    metavar="NAME,...",
-    multiple=True,
-    callback=read_names,
+    **NAMES,
     help="Variables to differentiate with respect to (default: those with ranges in --at).",
 )
-@option(
-    "--loss",
-    metavar="NAME|TEXT",
-    help="Loss to differentiate instead of the output; --at target=VALUE sets its target.",
-)
-@option(
-    "--method",
-    metavar="TEXT",
-    default="reverse",
-    callback=replace_invalid_characters,
-    help="Differentiation method.",
-)
+@differentiated_loss_option
+@option("--method", **TEXT, default="reverse", help="Differentiation method.")
 @dark_option
-@option(
-    "--title",
-    metavar="TEXT",
-    callback=replace_invalid_characters,
-    help="Title of the plot (default: the formula).",
-)
-@option(
-    "-o",
-    "--output",
-    metavar="PATH",
-    type=click.Path(),
-    required=True,
-    help="Output file: .png, .svg or .pdf.",
-)
+@option("--title", **TEXT, help="Title of the plot (default: the formula).")
+@plot_output_option
 def command(graph: ExpressionGraph, output: str, **arguments: Any) -> None:
     """Plot a variable and its derivatives at the points of a range.
 

@@ -4,96 +4,69 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
 from cgprimer import plot
 from cgprimer.cli.common import graph_command
 from cgprimer.cli.grouped_help import option
 from cgprimer.cli.option_values import (
-    read_assignments,
-    read_names,
-    read_ranges,
-    replace_invalid_characters,
+    ASSIGNMENTS,
+    INTEGER,
+    NAMES,
+    PATH,
+    RANGES,
 )
 from cgprimer.cli.plots.plot_files import write_plot
-from cgprimer.cli.shared_options import dark_option
+from cgprimer.cli.shared_options import dark_option, plot_output_option, plot_title_option
 from cgprimer.expressions import ExpressionGraph
 
 
 @graph_command()
 @option(
     "--over",
-    metavar="NAME,...",
-    multiple=True,
-    callback=read_names,
+    **NAMES,
     help="Two parameters or array elements to plot, such as W[0,1] (default: the first two).",
 )
-@option(
-    "--data", metavar="PATH", type=click.Path(), help="Data file (default: 200 generated samples)."
-)
+@option("--data", **PATH, help="Data file (default: 200 generated samples).")
 @option("--3d", "in_3d", is_flag=True, help="Draw a surface in 3-D instead of contours.")
 @option(
     "--gradient",
-    metavar="N",
-    type=int,
+    **INTEGER,
     default=0,
     help="Number of arrows in the direction of steepest descent.",
 )
 @option(
     "--range",
     "ranges",
-    metavar="LOW:HIGH",
-    multiple=True,
-    callback=read_ranges,
+    **RANGES,
     help="Plotted range of a parameter; repeat for the second one (default: 3 on either side of"
     " the minimum).",
 )
-@option(
-    "--at",
-    metavar="NAME=VALUE,...",
-    multiple=True,
-    callback=read_assignments,
-    help="Values of parameters (default: declared values).",
-)
+@option("--at", **ASSIGNMENTS, help="Values of parameters (default: declared values).")
 @option(
     "--start",
-    metavar="NAME=VALUE,...",
-    multiple=True,
-    callback=read_assignments,
+    **ASSIGNMENTS,
     help="Start of the paths, such as k=0,b=0 (default: near the lower left corner).",
 )
 @option(
     "--optimizers",
-    metavar="NAME,...",
-    multiple=True,
-    callback=read_names,
+    **NAMES,
     help="Optimizers whose paths are drawn, or 'none' (default: sgd,momentum,adam).",
 )
 @option(
     "--rates",
-    metavar="NAME=VALUE,...",
-    multiple=True,
-    callback=read_assignments,
+    **ASSIGNMENTS,
     help="Learning rates of optimizers, such as sgd=0.1 (default: based on the initial gradient).",
 )
-@option("--steps", metavar="N", type=int, default=200, help="Number of steps of each optimizer.")
+@option("--steps", **INTEGER, default=200, help="Number of steps of each optimizer.")
 @option(
     "--loss",
     metavar="NAME|TEXT",
     help="Loss name, an expression in 'out' and 'target', or 'output' (default: squared-error,"
     " or 'output' for a graph without inputs).",
 )
-@option("--seed", metavar="N", type=int, default=0, help="Random seed.")
+@option("--seed", **INTEGER, default=0, help="Random seed.")
 @dark_option
-@option("--title", metavar="TEXT", callback=replace_invalid_characters, help="Title of the plot.")
-@option(
-    "-o",
-    "--output",
-    metavar="PATH",
-    type=click.Path(),
-    required=True,
-    help="Output file: .png, .svg or .pdf.",
-)
+@plot_title_option
+@plot_output_option
 def command(graph: ExpressionGraph, output: str, **arguments: Any) -> None:
     """Plot the mean loss, or a function, over two parameters, with the paths of optimizers.
 

@@ -9,9 +9,11 @@ import click
 from cgprimer import plot
 from cgprimer.cli.common import make_command
 from cgprimer.cli.grouped_help import option
-from cgprimer.cli.option_values import read_positive_integers, replace_invalid_characters
+from cgprimer.cli.option_values import (
+    POSITIVE_INTEGERS,
+)
 from cgprimer.cli.plots.plot_files import write_plot
-from cgprimer.cli.shared_options import dark_option
+from cgprimer.cli.shared_options import dark_option, plot_output_option, plot_title_option
 
 
 @make_command()
@@ -23,21 +25,12 @@ from cgprimer.cli.shared_options import dark_option
 )
 @option(
     "--depths",
-    metavar="N,...",
-    multiple=True,
-    callback=read_positive_integers,
+    **POSITIVE_INTEGERS,
     help="Depths of nesting to plot (default: 1 to 10, or 1 to 5 for softmax).",
 )
 @dark_option
-@option("--title", metavar="TEXT", callback=replace_invalid_characters, help="Title of the plot.")
-@option(
-    "-o",
-    "--output",
-    metavar="PATH",
-    type=click.Path(),
-    required=True,
-    help="Output file: .png, .svg or .pdf.",
-)
+@plot_title_option
+@plot_output_option
 def command(output: str, **arguments: Any) -> None:
     """Plot the size of symbolic derivatives against the depth of nested functions.
 

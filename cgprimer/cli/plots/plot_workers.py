@@ -9,9 +9,9 @@ import click
 from cgprimer import plot
 from cgprimer.cli.common import make_command
 from cgprimer.cli.grouped_help import option
-from cgprimer.cli.option_values import replace_invalid_characters
+from cgprimer.cli.option_values import NUMBER, PATH
 from cgprimer.cli.plots.plot_files import write_plot
-from cgprimer.cli.shared_options import dark_option
+from cgprimer.cli.shared_options import dark_option, plot_title_option
 
 
 @make_command()
@@ -22,17 +22,10 @@ from cgprimer.cli.shared_options import dark_option
     help="Contents of the plot; auto selects the timeline of one run or the losses of"
     " several runs.",
 )
-@option("--until", metavar="NUMBER", type=float, help="End of the timeline, in seconds.")
+@option("--until", **NUMBER, help="End of the timeline, in seconds.")
 @dark_option
-@option("--title", metavar="TEXT", callback=replace_invalid_characters, help="Title of the plot.")
-@option(
-    "-o",
-    "--output",
-    metavar="PATH",
-    type=click.Path(),
-    required=True,
-    help="Output file: .png, .svg, .pdf or .html.",
-)
+@plot_title_option
+@option("-o", "--output", **PATH, required=True, help="Output file: .png, .svg, .pdf or .html.")
 @click.argument("runs", nargs=-1, required=True, type=click.Path(), metavar="RUN...")
 def command(runs: tuple[str, ...], output: str, **arguments: Any) -> None:
     """Plot the timeline, the losses or the staleness of training with multiple workers.
