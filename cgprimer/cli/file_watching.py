@@ -3,53 +3,46 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-from cgprimer.cli.grouped_help import OUTPUT, option
+from cgprimer.cli.grouped_help import OUTPUT, combine_options, option
 from cgprimer.cli.option_values import followed_files
 from cgprimer.cli.shared_options import is_given
 from cgprimer.core.graph.loading import load, resolve_graph_path
 from cgprimer.errors import MissingValueError, SourceError, UsageError
 
-F = TypeVar("F", bound=Callable[..., Any])
 ARGUMENTS, _LIVE = "cgprimer.arguments", "cgprimer.live"  # of a context: what was typed; run anew
 note = partial(click.echo, err=True)
 _EVERY = 0.1  # seconds between two looks at the files
 _IN_A_TERMINAL = ("www-browser", "lynx", "links", "elinks", "w3m")  # they know no JavaScript
 
 
-def watch_options(function: F) -> F:
-    """Add ``--watch`` and the options of its web server."""
-    for decorate in reversed(
-        (
-            option(
-                "--watch",
-                group=OUTPUT,
-                is_flag=True,
-                help="Serve the result as a web page, and update it when FILE changes.",
-            ),
-            option(
-                "--port",
-                group=OUTPUT,
-                metavar="N",
-                type=click.IntRange(min=0, max=65535),
-                help="Port of the web server of --watch (default: a free port).",
-            ),
-            option(
-                "--open",
-                "open_browser",
-                group=OUTPUT,
-                is_flag=True,
-                help="Open the page of --watch in a browser.",
-            ),
-        )
-    ):
-        function = decorate(function)
-    return function
+watch_options = combine_options(
+    option(
+        "--watch",
+        group=OUTPUT,
+        is_flag=True,
+        help="Serve the result as a web page, and update it when FILE changes.",
+    ),
+    option(
+        "--port",
+        group=OUTPUT,
+        metavar="N",
+        type=click.IntRange(min=0, max=65535),
+        help="Port of the web server of --watch (default: a free port).",
+    ),
+    option(
+        "--open",
+        "open_browser",
+        group=OUTPUT,
+        is_flag=True,
+        help="Open the page of --watch in a browser.",
+    ),
+)
+"""The option ``--watch`` and the options of its web server."""
 
 
 class NoExpressionsError(UsageError):

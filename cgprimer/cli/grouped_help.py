@@ -53,6 +53,18 @@ def option(*spellings: str, **attributes: Any) -> Callable[[F], F]:
     return click.option(*spellings, **defaults | attributes)
 
 
+def combine_options(*decorators: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Return a decorator that adds several options and arguments, in the given order."""
+
+    def decorate(function: F) -> F:
+        """Add the options and arguments to the function of a command."""
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
+
+    return decorate
+
+
 class GroupedHelp(click.Command):
     """A command whose help shows the options of each group under a heading."""
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from cgprimer import networks
 from cgprimer.cli.common import graph_file
-from cgprimer.cli.grouped_help import MODEL, option
+from cgprimer.cli.grouped_help import MODEL, combine_options, option
 from cgprimer.cli.option_values import NAMES
 from cgprimer.cli.shared_options import is_given, refuse_generation_options
 from cgprimer.cli.training_data import load_or_generate_data
@@ -19,34 +18,25 @@ from cgprimer.errors import UsageError
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.training.data import Blocks, Dataset
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def model_options(function: F) -> F:
-    """Add the options ``--graphs``, ``--sizes`` and ``--activation``."""
-    decorators = (
-        option(
-            "--graphs", group=MODEL, **NAMES, help="Additional graphs to train on the same data."
-        ),
-        option(
-            "--sizes",
-            group=MODEL,
-            metavar="SIZE,...",
-            multiple=True,
-            help="Layer sizes of multilayer perceptrons to train instead of FILE, such as"
-            " 2-4-1,2-16-1.",
-        ),
-        option(
-            "--activation",
-            group=MODEL,
-            metavar="NAME",
-            default="tanh",
-            help="Activation function of the hidden units of --sizes.",
-        ),
-    )
-    for decorate in reversed(decorators):
-        function = decorate(function)
-    return function
+model_options = combine_options(
+    option("--graphs", group=MODEL, **NAMES, help="Additional graphs to train on the same data."),
+    option(
+        "--sizes",
+        group=MODEL,
+        metavar="SIZE,...",
+        multiple=True,
+        help="Layer sizes of multilayer perceptrons to train instead of FILE, such as"
+        " 2-4-1,2-16-1.",
+    ),
+    option(
+        "--activation",
+        group=MODEL,
+        metavar="NAME",
+        default="tanh",
+        help="Activation function of the hidden units of --sizes.",
+    ),
+)
+"""The options ``--graphs``, ``--sizes`` and ``--activation``."""
 
 
 def collect_models(

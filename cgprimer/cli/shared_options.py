@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from cgprimer.cli.grouped_help import DATA, DIFFERENTIATION, MODEL, OUTPUT, option
+from cgprimer.cli.grouped_help import DATA, DIFFERENTIATION, MODEL, OUTPUT, combine_options, option
 from cgprimer.cli.option_values import (
     ASSIGNMENTS,
     NAMES,
@@ -139,41 +139,32 @@ plot_output_option = option(
 )
 
 
-def sampling_options(function: F) -> F:
-    """Add the options ``--seed``, ``--low``, ``--high`` and ``--noise`` for generated data."""
-    for decorate in reversed(
-        (
-            option(
-                "--seed",
-                group=DATA,
-                metavar="N",
-                type=click.IntRange(min=0),
-                default=0,
-                help="Random seed.",
-            ),
-            option(
-                "--low", group=DATA, **NUMBER, default=-1.0, help="Lower bound of generated inputs."
-            ),
-            option(
-                "--high", group=DATA, **NUMBER, default=1.0, help="Upper bound of generated inputs."
-            ),
-            option(
-                "--noise",
-                group=DATA,
-                metavar="NUMBER",
-                type=NumberRange(min=0),
-                default=0.0,
-                help="Standard deviation of the noise in generated targets.",
-            ),
-        )
-    ):
-        function = decorate(function)
-    return function
+sampling_options = combine_options(
+    option(
+        "--seed",
+        group=DATA,
+        metavar="N",
+        type=click.IntRange(min=0),
+        default=0,
+        help="Random seed.",
+    ),
+    option("--low", group=DATA, **NUMBER, default=-1.0, help="Lower bound of generated inputs."),
+    option("--high", group=DATA, **NUMBER, default=1.0, help="Upper bound of generated inputs."),
+    option(
+        "--noise",
+        group=DATA,
+        metavar="NUMBER",
+        type=NumberRange(min=0),
+        default=0.0,
+        help="Standard deviation of the noise in generated targets.",
+    ),
+)
+"""The options ``--seed``, ``--low``, ``--high`` and ``--noise`` for generated data."""
 
 
 def method_options(default: str | None = None) -> Callable[[F], F]:
     """Return a decorator that adds ``--method`` and the options of all differentiation methods."""
-    decorators = (
+    return combine_options(
         option(
             "--method",
             group=DIFFERENTIATION,
@@ -220,14 +211,6 @@ def method_options(default: str | None = None) -> Callable[[F], F]:
             help="Propagate all forward-mode tangents in a single pass.",
         ),
     )
-
-    def decorate(function: F) -> F:
-        """Add the options to the function of a command."""
-        for decorator in reversed(decorators):
-            function = decorator(function)
-        return function
-
-    return decorate
 
 
 def take_method_options(method: str | None, arguments: dict[str, Any]) -> dict[str, Any]:

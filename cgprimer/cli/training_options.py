@@ -19,6 +19,7 @@ from cgprimer.cli.grouped_help import (
     STOPPING,
     WORKERS,
     GroupedOption,
+    combine_options,
     option,
 )
 from cgprimer.cli.option_values import (
@@ -133,7 +134,7 @@ def run_options(*, lists: bool = False, samples: _Decorator = samples_option) ->
     """
     value_option = partial(option, cls=SettingOption)
     setting_option = partial(option, cls=SettingListOption) if lists else value_option
-    options = (
+    return combine_options(
         data_option,
         columns_option,
         validation_option,
@@ -152,14 +153,6 @@ def run_options(*, lists: bool = False, samples: _Decorator = samples_option) ->
         _create_dtype_option(setting_option),
         *_create_recording_options(value_option, setting_option),
     )
-
-    def decorate(function: F) -> F:
-        """Add the options to the function of a command."""
-        for decorator in reversed(options):
-            function = decorator(function)
-        return function
-
-    return decorate
 
 
 def read_validation(context: object, parameter: object, text: str | None) -> str | float | None:

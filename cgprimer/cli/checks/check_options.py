@@ -9,12 +9,12 @@ from dataclasses import dataclass, fields, replace
 from functools import wraps
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from cgprimer.cli.common import check_outputs, echo_json, make_command, note, progress_bar
-from cgprimer.cli.grouped_help import option
+from cgprimer.cli.grouped_help import combine_options, option
 from cgprimer.cli.option_values import NAMES, PATH, POSITIVE_INTEGER
 from cgprimer.cli.shared_options import NumberRange
 from cgprimer.course.checks.batch_checks import Batch, Check, check_all
@@ -32,16 +32,12 @@ from cgprimer.course.exercises.roster import Student, read_roster, students_by_s
 from cgprimer.errors import UsageError, join_names, pluralize
 from cgprimer.support.files import format_json, write_atomically
 
-F = TypeVar("F", bound=Callable[..., Any])
 _REPORT, _BATCH = "Report options", "Batch options"
 _LIMITS, _FILES = "Sandbox options", "File options"
-_VALUE_OPTIONS = {"--autograder", "--otter", "--nbgrader", "--csv", "--page", "--junit"}
-_VALUE_OPTIONS |= {
-    "--gradescope",
-    "--jobs",
-    "--journal",
-    "--students",
-}  # with a value; not part of an autograder
+_VALUE_OPTIONS = {  # options with a value that are not part of an autograder
+    "--autograder", "--otter", "--nbgrader", "--csv", "--page", "--junit", "--gradescope",
+    "--jobs", "--journal", "--students",
+}  # fmt: skip
 _SWITCHES = {"--force", "--fresh", "--json", "--only-wrong"}
 
 
@@ -183,24 +179,16 @@ _FILE_OPTIONS = (
 _SUBMISSIONS = click.argument("submissions", nargs=-1, type=click.Path(), metavar="SUBMISSION...")
 
 
-def submission_options(function: F) -> F:
-    """Add the argument SUBMISSION and the options that all kinds of checks share."""
-    decorators = (
-        *_REPORT_OPTIONS,
-        *_BATCH_OPTIONS,
-        *_SANDBOX_OPTIONS,
-        *_FILE_OPTIONS,
-        _SUBMISSIONS,
-    )
-    for decorate in reversed(decorators):
-        function = decorate(function)
-    return function
+submission_options = combine_options(
+    *_REPORT_OPTIONS, *_BATCH_OPTIONS, *_SANDBOX_OPTIONS, *_FILE_OPTIONS, _SUBMISSIONS
+)
+"""The argument SUBMISSION and the options that all kinds of checks share."""
 
 
 def check_command() -> Callable[[Callable[..., Check]], click.Command]:
     """Return a decorator that turns a function that returns a :class:`Check` into a command.
 
-    Parameters of the function come before :func:`submission_options`::
+    Parameters of the function come before ``submission_options``::
 
         @check_command()
         @option("--points", type=click.IntRange(min=1), default=100, help="Number of points.")
