@@ -17,7 +17,7 @@ from cgprimer.analysis.reference import (
     format_reference,
     is_defined,
 )
-from cgprimer.analysis.scalar_points import complete_point
+from cgprimer.analysis.scalar_points import check_scalar, complete_point
 from cgprimer.analysis.text_tables import table
 from cgprimer.core.derivatives import (
     parse_element_of,
@@ -32,7 +32,6 @@ from cgprimer.core.loss_attachment import check_point, graph_with_loss
 from cgprimer.core.methods import methods as all_methods
 from cgprimer.core.methods.derivative_program import Names, normalize_names
 from cgprimer.core.methods.finite_difference import SCHEMES
-from cgprimer.core.operations.array_shapes import format_shape
 from cgprimer.core.tape.scalarization import split_arrays
 from cgprimer.errors import DifferentiationError, UsageError, join_names, name_hint, pluralize
 from cgprimer.expressions import ExpressionGraph, Shape, parse_element
@@ -47,6 +46,7 @@ _FLAT = {"coth", "sigmoid", "tanh"}  # partials computed from the result lose di
 _MAX_REFERENCE_WORK = 200_000  # derivatives times operations
 _MAX_ELEMENTS = 2_000  # of arrays
 _MAX_COLUMNS = 5  # more derivatives are shown in a separate table
+_OR_SUM = ", or add the sum of the elements as an output"
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +279,7 @@ def compare(
     target = resolve_output(graph, of)
     requested = resolve_wrt(graph, wrt or graph.parameters or graph.inputs)
     primal = tape_with_elements(graph, (target, *requested))
-    _check_scalar(target, primal.shapes[primal.index(target)])
+    check_scalar(primal, target, "only scalars can be compared", alternative=_OR_SUM)
     point = complete_point(graph, at, of=target)
     arrays = tuple(dict.fromkeys(parse_element_of(graph, name)[0] for name in requested))
     shapes = {name: primal.shapes[primal.index(name)] for name in arrays}
@@ -324,17 +324,6 @@ def compare(
         _find_flat_functions(scalar_tape, results),
         {name: shapes[name] for name in requested if shapes.get(name)},
     )
-
-
-def _check_scalar(target: str, shape: Shape) -> None:
-    """Raise UsageError if the differentiated variable is an array instead of a scalar."""
-    if shape:
-        element = next(elements(target, shape)).replace("][", ",")
-        raise UsageError(
-            f"{target!r} has shape {format_shape(shape)}: only scalars can be compared",
-            hint=f"choose an element, of={element!r} (--of {element!r}), or add the sum of the"
-            " elements as an output",
-        )
 
 
 @dataclass(frozen=True)

@@ -233,12 +233,12 @@ def _find_origin(
             remedy = remedy or suggest_for_value(operation, _select_element(value, value))
             return _create_result(graph, primal, operation, values, index, remedy)
     seed = next(iter(seeds.values()), 1.0)
-    return _find_backward_origin(graph, primal, program, target, swept, seed)
+    return _find_backward_origin(graph, trees, program, target, swept, seed)
 
 
 def _find_backward_origin(
     graph: ExpressionGraph,
-    primal: Tape,
+    primal_trees: Mapping[int, Expression],
     program: DerivativeProgram,
     target: str,
     values: list[Any],
@@ -267,8 +267,8 @@ def _find_backward_origin(
                 remedy = PRODUCT if not all_finite(product) else SUM
         result = _create_result(graph, tape, operation, values, head, remedy)
         by = tape.labels.get(tail) or unparse(trees[tail])
-        primal_trees = _build_trees(primal).items()
-        index = next((k for k, tree in primal_trees if unparse(tree) == operation.text), -1)
+        matching = (k for k, tree in primal_trees.items() if unparse(tree) == operation.text)
+        index = next(matching, -1)
         return replace(result, slope=slope, by=by, adjoint=adjoint, index=index)
     return None
 

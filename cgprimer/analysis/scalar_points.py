@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cgprimer.core.derivatives import parse_element_of, resolve_wrt, running_statistics
+from cgprimer.core.operations.array_shapes import format_shape
 from cgprimer.errors import UsageError, join_names
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.array_values import Value, convert_value, count_axes
-from cgprimer.tapes import reachable, tape
+from cgprimer.tapes import Tape, elements, reachable, tape
 
 
 def complete_point(
@@ -63,3 +64,21 @@ def choose_variable(graph: ExpressionGraph, wrt: str | None) -> str:
             return names[0]
     candidates = join_names((*graph.inputs, *graph.parameters)) or "none"
     raise UsageError("`wrt` is required", hint=f"choose wrt=... (--wrt NAME) from {candidates}")
+
+
+def check_scalar(
+    primal: Tape, name: str, rule: str, *, argument: str = "of", alternative: str = ""
+) -> None:
+    """Raise UsageError if a variable is an array instead of a scalar.
+
+    Args:
+        primal: the tape of the graph.
+        name: the variable.
+        rule: the rule that an array violates, for the message.
+        argument: the argument that has the name, such as ``of``.
+        alternative: what to do instead of choosing an element, for the hint.
+    """
+    if shape := primal.shapes[primal.index(name)]:
+        element = next(elements(name, shape)).replace("][", ",")
+        hint = f"choose an element, {argument}={element!r} (--{argument} {element!r}){alternative}"
+        raise UsageError(f"{name!r} has shape {format_shape(shape)}: {rule}", hint=hint)

@@ -9,7 +9,7 @@ from typing import Any
 
 from cgprimer.analysis.latex import latex, latex_name
 from cgprimer.analysis.method_steps import MethodSteps, tabulate_method_steps
-from cgprimer.analysis.scalar_points import complete_point
+from cgprimer.analysis.scalar_points import check_scalar, complete_point
 from cgprimer.analysis.text_tables import table
 from cgprimer.core.derivatives import (
     Point,
@@ -21,7 +21,6 @@ from cgprimer.core.derivatives import (
 )
 from cgprimer.core.evaluation.runner import Runner
 from cgprimer.core.loss_attachment import check_point, graph_with_loss
-from cgprimer.core.operations.array_shapes import format_shape
 from cgprimer.core.operations.layer_expansions import is_statistic
 from cgprimer.core.tape.tape_printing import build_expression_trees
 from cgprimer.errors import UsageError, pluralize
@@ -37,7 +36,7 @@ from cgprimer.expressions import (
 from cgprimer.support.array_values import Value
 from cgprimer.support.number_format import format_array, format_latex_array
 from cgprimer.support.value_names import element_hint, format_name, internal_name, is_internal
-from cgprimer.tapes import Tape, differentiate, elements, labels, reachable, values_of
+from cgprimer.tapes import Tape, differentiate, labels, reachable, values_of
 
 LEVELS = ("operations", "variables")
 
@@ -218,7 +217,8 @@ def trace(
     primal = tape_with_elements(
         graph, (target, seed) if seed else (target,), layer_mode_at(graph, at)
     )
-    _check_scalar(primal, target, seed)
+    name, argument = (seed, "wrt") if seed else (target, "of")
+    check_scalar(primal, name, f"`{argument}` must be a scalar", argument=argument)
     indices = _select_rows(primal, target, level)
     point, samples = _create_point(graph, primal, at, target, seed, method)
     values = values_of(primal, point, roots=indices)
@@ -267,17 +267,6 @@ def _resolve_seed(graph: ExpressionGraph, wrt: str | None, method: str) -> str:
             hint="choose the output with of=... (--of), or another method",
         )
     return ""
-
-
-def _check_scalar(primal: Tape, target: str, seed: str) -> None:
-    """Raise UsageError if the seeded or differentiated variable is an array."""
-    name, option = (seed, "wrt") if seed else (target, "of")
-    if shape := primal.shapes[primal.index(name)]:
-        element = next(elements(name, shape)).replace("][", ",")
-        raise UsageError(
-            f"{name!r} has shape {format_shape(shape)}: `{option}` must be a scalar",
-            hint=f"choose an element, {option}={element!r} (--{option} {element!r})",
-        )
 
 
 def _describe_leaf(graph: ExpressionGraph, primal: Tape, index: int, name: str) -> str:

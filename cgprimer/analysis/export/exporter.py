@@ -10,6 +10,7 @@ from cgprimer import __version__
 from cgprimer.analysis.export import c_files, latex_files, python_files
 from cgprimer.analysis.export.check_points import iterate_check_points
 from cgprimer.analysis.export.program_statements import Exported, export_program
+from cgprimer.analysis.scalar_points import check_scalar
 from cgprimer.core.derivatives import (
     parse_element_of,
     resolve_output,
@@ -19,10 +20,9 @@ from cgprimer.core.derivatives import (
 )
 from cgprimer.core.loss_attachment import check_point, graph_with_loss
 from cgprimer.core.methods.derivative_program import Names
-from cgprimer.core.operations.array_shapes import format_shape
 from cgprimer.core.tape.scalarization import split_arrays
 from cgprimer.errors import SourceError, UsageError, join_names, name_hint
-from cgprimer.expressions import Apply, Definition, ExpressionGraph, Shape, postorder, unparse
+from cgprimer.expressions import Apply, Definition, ExpressionGraph, postorder, unparse
 from cgprimer.support.array_values import Value, all_finite, count_axes
 from cgprimer.support.value_names import is_internal
 from cgprimer.tapes import Tape, differentiate, elements, reachable, scalarize
@@ -93,7 +93,8 @@ def export(
     target, names = resolve_output(graph, of), resolve_wrt(graph, wrt)
     _check_method(graph, to, method, names, options)
     primal = tape_with_elements(graph, (target, *names))
-    _check_scalar(target, primal.shapes[primal.index(target)])
+    alternative = ", or a loss (--loss)"
+    check_scalar(primal, target, "only scalars can be differentiated", alternative=alternative)
     keeps_arrays = to in python_files.ARRAYS and method == "reverse"
     _check_functions(graph, to, primal, target, keeps_arrays=keeps_arrays)
     if keeps_arrays:
@@ -119,16 +120,6 @@ def export(
     if to == "latex":
         return latex_files.render_latex_file(exported, points, header)
     return python_files.build_python_file(exported, points, to, header)
-
-
-def _check_scalar(target: str, shape: Shape) -> None:
-    """Raise UsageError if the differentiated variable is an array instead of a scalar."""
-    if shape:
-        element = next(elements(target, shape))
-        raise UsageError(
-            f"{target!r} has shape {format_shape(shape)}: only scalars can be differentiated",
-            hint=f"choose an element, of={element!r} (--of {element}), or a loss (--loss)",
-        )
 
 
 def _create_point(

@@ -125,13 +125,12 @@ def check_all(
             journal.add(waiting[future], future.result())
             if on_result:
                 on_result(len(first) - len(waiting) + n_finished, len(first))
-    except KeyboardInterrupt:  # finished results are returned, and the others are listed
+    except (KeyboardInterrupt, MachineError) as error:
         pool.shutdown(wait=False, cancel_futures=True)
         stop_submissions()
-    except MachineError:
-        pool.shutdown(wait=False, cancel_futures=True)
-        stop_submissions()
-        raise
+        if isinstance(error, MachineError):
+            raise
+        # After an interruption, finished results are returned, and the others are listed.
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
         journal.save()

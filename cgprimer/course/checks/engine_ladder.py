@@ -123,7 +123,8 @@ class _Definition:
         """Return the class after adding or replacing the methods of a later stage."""
         text = self.text
         for name, method in later.methods.items():
-            text = text.replace(self.methods.get(name, ""), "") if name in self.methods else text
+            if name in self.methods:
+                text = text.replace(self.methods[name], "")
             text = f"{text.rstrip()}\n\n{method}"
         return _Definition(text, self.first, later.last, {**self.methods, **later.methods})
 

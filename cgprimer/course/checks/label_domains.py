@@ -31,7 +31,7 @@ from cgprimer.course.checks.point_sampling import (
     resolve_kept_inputs,
 )
 from cgprimer.errors import join_names
-from cgprimer.expressions import ExpressionGraph
+from cgprimer.expressions import ExpressionGraph, Shape
 from cgprimer.tapes import Tape, tape
 
 ZERO_ONE, SIGNS = (0.0, 1.0), (-1.0, 1.0)
@@ -69,12 +69,17 @@ def find_target_domains(
     name = parse_loss_name(loss) if loss else ""
     targets = [one for one in with_loss.inputs if one not in graph.inputs]
     if name == SOFTMAX:
-        primal = tape(graph)
-        shapes = [primal.shapes[primal.index(output)] for output in graph.outputs]
+        shapes = _list_output_shapes(graph)
         classes = shapes[0][0] if shapes[0] else len(shapes)
         numbers = tuple(float(k) for k in range(classes))
         return {one: ONE_HOT if one in with_loss.shapes else numbers for one in targets}
     return {one: _TARGET_DOMAINS[name] for one in targets if name in _TARGET_DOMAINS}
+
+
+def _list_output_shapes(graph: ExpressionGraph) -> list[Shape]:
+    """Return the shapes of the outputs of a graph."""
+    primal = tape(graph)
+    return [primal.shapes[primal.index(output)] for output in graph.outputs]
 
 
 def create_example_targets(
@@ -87,8 +92,7 @@ def create_example_targets(
     """
     if not loss or parse_loss_name(loss) != SOFTMAX or not isinstance(domain, Mapping):
         return None
-    primal = tape(graph)
-    shapes = [primal.shapes[primal.index(output)] for output in graph.outputs]
+    shapes = _list_output_shapes(graph)
     targets = [name for name in domain if name not in graph.inputs and domain[name] == ONE_HOT]
     if len(targets) != 1 or len(shapes) != 1 or not shapes[0]:
         return None

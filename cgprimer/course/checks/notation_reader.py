@@ -377,9 +377,9 @@ class _Rewriter:
         """Rewrite a name, a call, or a name such as ``xy`` that is a product of known names."""
         token, at = self.token, self.index
         is_call = self.tokens[at + 1].text == "(" and self.tokens[at + 1].kind == "operator"
-        function = find_function_name(token.text) or _find_function_in_other_case(
-            token.text, is_call=is_call
-        )
+        function = find_function_name(token.text)
+        if not function and is_call:  # such as Sin(x)
+            function = find_function_name(token.text.lower())
         if token.text in self.names:
             self.index += 1
             if is_call and function:
@@ -469,16 +469,11 @@ class _Rewriter:
         return name not in self.names and bool(find_function_name(name))
 
 
-def _find_function_in_other_case(name: str, *, is_call: bool) -> str:
-    """Return the lowercase function name in a call such as ``Sin(x)``, or an empty string."""
-    return find_function_name(name.lower()) if is_call and name != name.lower() else ""
-
-
 def _divide_token(token: Token, pieces: list[str]) -> list[Token]:
     """Split a name token into one token per given piece."""
     start, tokens = token.start, []
     for piece in pieces:
-        spaced = token.spaced if start == token.start else False
+        spaced = token.spaced and start == token.start
         tokens.append(Token("name", piece, start, start + len(piece), spaced))
         start += len(piece)
     return tokens

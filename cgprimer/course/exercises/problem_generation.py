@@ -219,19 +219,18 @@ def _sample_settings(
         return {"of": of, "wrt": random.choice(several)}
     inner = [n for n in graph.variables if n in graph.depends_on]
     tails = [n for n in graph.variables if len(graph.leads_to.get(n, ())) > 1]
-    starts = [n for n in graph.inputs if 0 < len(ends[n]) <= max_paths] or several
     if not inner:
         return None
+    starts = [n for n in graph.inputs if 0 < len(ends[n]) <= max_paths] or several
     questions: list[list[Any]] = [["inputs"]] if difficulty == 1 else []
     questions += [["depends_on", random.choice(inner)]]
     questions += [["leads_to", random.choice(tails)]] if tails else []
-    if starts:
-        start = random.choice(starts)
-        questions.append(["count", start, of])
-        if difficulty > 1:
-            questions.append(["path", start, of, list(random.choice(ends[start]))])
-        if difficulty > 2:
-            questions.append(["sum", start, of])
+    start = random.choice(starts)
+    questions.append(["count", start, of])
+    if difficulty > 1:
+        questions.append(["path", start, of, list(random.choice(ends[start]))])
+    if difficulty > 2:
+        questions.append(["sum", start, of])
     return {"questions": questions}
 
 

@@ -68,7 +68,7 @@ def split_into_micro_batches(task: Task, count: int) -> list[Task]:
 
 
 def add_adjoints(adjoints: dict[str, Array], contributions: Mapping[str, Array]) -> None:
-    """Add contributions in place to the adjoints of values that are passed between stages."""
+    """Add contributions to a dictionary of adjoints; its arrays are not modified."""
     for name, contribution in contributions.items():
         if name in adjoints:
             adjoints[name] = adjoints[name] + contribution

@@ -293,7 +293,7 @@ def _lay_out_rows(
     best: tuple[float, list[list[list[str]]]] | None = None
     for count in range(1, _MAX_ROWS):
         for breaks in combinations(candidates, count):
-            rows = _split_into_rows(columns, breaks, main, tails)
+            rows = _split_into_rows(columns, breaks, main)
             width = max(_compute_row_width(row, sizes, gaps, columns) for row in rows) + 2 * _LANE
             height = sum(
                 map(sum, (_compute_row_height(row, sizes, main, node_gap) for row in rows))
@@ -323,7 +323,7 @@ def _find_main_path(columns: Sequence[Sequence[str]], edges: Edges) -> list[str]
 
 
 def _split_into_rows(
-    columns: Sequence[Sequence[str]], breaks: Sequence[int], main: Sequence[str], tails: set[str]
+    columns: Sequence[Sequence[str]], breaks: Sequence[int], main: Sequence[str]
 ) -> list[list[list[str]]]:
     """Split columns into rows at the given breaks; leaves before a break move to the next row."""
     rows = []

@@ -83,7 +83,8 @@ def thin_graph(graph: ExpressionGraph, mask: Mask) -> ThinnedGraph:
     arrays = {shown[internal_name(MASK, vertex)]: value for vertex, value in masks.items()}
     numbers = split_arrays(arrays, {name: np.shape(value) for name, value in arrays.items()})
     trees, names = build_expression_trees(flat, inline=True), labels(flat)
-    substituted = {index: _substitute_masks(tree, numbers) for index, tree in trees.items()}
+    constants = {name: Number(float(value)) for name, value in numbers.items()}
+    substituted = {index: substitute(tree, constants) for index, tree in trees.items()}
     thin = build_element_graph(graph, flat, substituted, without=numbers)
     influences_of = {names[index]: _find_influences(tree, numbers) for index, tree in trees.items()}
     names_of = {names[index]: {*names_in(tree)} - {*numbers} for index, tree in trees.items()}
@@ -117,11 +118,6 @@ def _resolve_masks(leaves: Sequence[Leaf], mask: Mask) -> dict[str, Any]:
             size = f"have shape {format_shape(shape)} and " if shape else ""
             raise UsageError(f"the mask of {name!r} must {size}contain only 0 and 1")
     return masks
-
-
-def _substitute_masks(tree: Expression, masks: Mapping[str, float]) -> Expression:
-    """Replace the mask elements that occur in an expression by their values."""
-    return substitute(tree, {name: Number(float(value)) for name, value in masks.items()})
 
 
 def _find_influences(tree: Expression, masks: Mapping[str, float]) -> set[str] | None:

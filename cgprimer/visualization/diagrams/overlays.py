@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from cgprimer.core.derivatives import resolve_output, resolve_wrt
 from cgprimer.errors import UsageError
 from cgprimer.expressions import ExpressionGraph, unparse
-from cgprimer.support.number_format import choose_equality_sign, format_array_lines, format_number
+from cgprimer.support.number_format import format_array_lines
 from cgprimer.tapes import tape as tape_of
 from cgprimer.visualization.diagrams.diagram import Diagram, Edge, Node
 from cgprimer.visualization.diagrams.diagram_options import DiagramOptions
@@ -152,11 +152,11 @@ class _ScalarFormatter:
 
     def format_tangent_lines(self, key: str) -> list[str]:
         """Format the tangent of a vertex as lines of text."""
-        return [_format_equation("tangent", self._tangents.get(key, 0.0))]
+        return _format_equation("tangent", self._tangents.get(key))
 
     def format_adjoint_lines(self, key: str) -> list[str]:
         """Format the adjoint of a vertex as lines of text."""
-        return [_format_equation("adjoint", self._backward.totals.get(key, 0.0))]
+        return _format_equation("adjoint", self._backward.totals.get(key))
 
     def format_partial_lines(self, edge: Edge) -> list[str]:
         """Format the partial derivative on an edge; show 0 if no instruction computes it."""
@@ -227,11 +227,11 @@ class _ArrayFormatter:
         """Format the tangent of a variable or parameter; return no lines for other operations."""
         if self._level == "operations":
             return []
-        return _format_array_equation("tangent", self._tangents.get(key))
+        return _format_equation("tangent", self._tangents.get(key))
 
     def format_adjoint_lines(self, key: str) -> list[str]:
         """Format the adjoint of a vertex as lines of text."""
-        return _format_array_equation("adjoint", self._adjoints.get(key))
+        return _format_equation("adjoint", self._adjoints.get(key))
 
     def format_partial_lines(self, edge: Edge) -> list[str]:
         """Format the Jacobian on an edge as lines of text."""
@@ -249,12 +249,7 @@ class _ArrayFormatter:
         return format_array_path_notes(self._graph, self._jacobians, self._path)
 
 
-def _format_equation(name: str, value: float) -> str:
-    """Format an equation such as ``adjoint = 2``."""
-    return f"{name} {choose_equality_sign(value)} {format_number(value)}"
-
-
-def _format_array_equation(name: str, value: Any) -> list[str]:
+def _format_equation(name: str, value: Any) -> list[str]:
     """Format an equation such as ``adjoint = [1, 2]`` as lines of text; show 0 for None."""
     if value is None:
         return [f"{name} = 0"]

@@ -62,7 +62,7 @@ def _judge_single_operations(answers: Sequence[Any]) -> Finding:
     if not any(_are_finite(a["grads"]) for _, a in incorrect):
         message = "after a backward pass, grad must be a finite number"
         return create_finding(reject("gradient is not a number", message))
-    explanations = [_explain_gradients(*pair).matching for pair in incorrect]
+    explanations = [_explain_gradients(answer).matching for _, answer in incorrect]
     for matching in explanations:
         matching.pop("another graph", "")  # the operation that causes it is reported instead
     causes = _select_common_mistakes(explanations)
@@ -175,7 +175,7 @@ def _build_gradient_task(
             return create_finding(accept())
         case, answer = incorrect[0]
         explained = {
-            case: _explain_gradients(case, answer)
+            case: _explain_gradients(answer)
             for case, answer in pairs
             if not isinstance(answer, Failure)
         }
@@ -196,7 +196,7 @@ def _build_gradient_task(
     return Task(name, points, calls, judge, further_calls)
 
 
-def _explain_gradients(case: Case, answer: Any) -> Explanations:
+def _explain_gradients(answer: Any) -> Explanations:
     """Return the mistakes that explain a student's gradients of one expression."""
     at, grads = answer["at"], answer["grads"]
     if not _are_finite(grads):
@@ -282,7 +282,7 @@ def _judge_second_pass(case: Case, answer: Any) -> Finding:
         message = "the gradient of the second pass includes that of the first pass"
         return create_finding(reject("gradients not zeroed", message))
     if not is_close(first, case.gradient):
-        causes = _explain_gradients(case, answer["first"]).matching
+        causes = _explain_gradients(answer["first"]).matching
         mistake, message = next(iter(causes.items()), ("", "backward computes a wrong gradient"))
         return create_finding(
             reject(mistake, f"already wrong in the first pass: {message}"), causes

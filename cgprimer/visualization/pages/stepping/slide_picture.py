@@ -69,8 +69,8 @@ def draw_graph_area(
     """
     legend = _build_legend(scene, room[0])
     # A legend of two lines is added to a graph that does not fit anyway, a longer one is not.
-    is_cut = not _is_readable(layout, room)
-    if not fits_room(layout, scene, room) and not (is_cut and len(legend.rows) <= 2):
+    fits_alone = _is_readable(layout, room)
+    if not fits_room(layout, scene, room) and (fits_alone or len(legend.rows) > 2):
         legend.rows.clear()
     width, height = room[0], room[1] - legend.height
     inner = pen.part(EDGE, EDGE, *room)
