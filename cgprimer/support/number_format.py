@@ -16,7 +16,7 @@ from typing import Any
 DIGITS = 8  #: in printed tables
 SHORT = 5  #: in pictures, on pages and slides, where space is short
 _ROUNDING = 1e-14  # relative: about fifty units in the last place of a double
-_MOST_NUMBERS, _MOST_LINES = 64, 6  # of an array that is shown in full
+_MAX_NUMBERS, _MAX_LINES = 64, 6  # of an array that is shown in full
 
 _WIDEST_ARRAY, _WIDEST_ROW = 24, 66  # characters
 
@@ -115,18 +115,18 @@ def format_array(value: Any, digits: int = DIGITS, *, width: int = 44) -> str:
         """Format all elements of the array in lines of at most ``width`` characters."""
         show: Any = {"all": lambda v: format_number(float(v), few).rjust(padding)}
         lines = np.array2string(
-            array, separator=", ", formatter=show, max_line_width=width, threshold=_MOST_NUMBERS
+            array, separator=", ", formatter=show, max_line_width=width, threshold=_MAX_NUMBERS
         )
         return re.sub(r"\n+", "\n", lines)
 
-    if array.size <= _MOST_NUMBERS:
+    if array.size <= _MAX_NUMBERS:
         line = re.sub(r"\n\s*", " ", format_lines(0, width))
         if len(line) <= width:
             return line
         padded = max(len(format_number(v, few)) for v in array.flat)
         row = array.shape[-1] * (padded + 2) + array.ndim + 1  # not broken, unless too wide
         lines = format_lines(padded, row if array.ndim > 1 and row <= _WIDEST_ROW else width)
-        if lines.count("\n") < _MOST_LINES:
+        if lines.count("\n") < _MAX_LINES:
             return lines
     first = ", ".join(format_number(v, few) for v in array.flat[:4])
     return f"[{','.join(map(str, array.shape))}]: {first}, ..."
@@ -158,7 +158,7 @@ def format_latex_array(value: Any, digits: int = DIGITS) -> str:
     array, few = np.asarray(value), min(digits, SHORT)
     if not array.ndim:
         return format_latex_number(float(array), digits)
-    if array.size > _MOST_NUMBERS:
+    if array.size > _MAX_NUMBERS:
         first = ", ".join(format_latex_number(v, few) for v in array.flat[:4])
         return r" \times ".join(map(str, array.shape)) + rf": {first}, \ldots"
     rows = array if array.ndim == 2 else [array]

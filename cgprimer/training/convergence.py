@@ -24,7 +24,7 @@ _SQUARED = ("squared-error", "half-squared-error")
 _LARGE = 0.2  # of the loss: a run whose loss could fall by more has not converged
 _TINY = 1e-6  # of the loss at the start: a run whose loss is below has converged
 _SAMPLES_PER_PARAMETER = 5  # with fewer, a step would fit the noise of the data
-_MOST_PARAMETERS = 500
+_MAX_PARAMETERS = 500
 _RANK_TOLERANCE = 1e-9  # of the largest singular value
 _STANDARD_ERRORS = 3  # that a difference of mean losses must have
 
@@ -61,7 +61,7 @@ def _estimate_gauss_newton_decrease(
     """
     chosen = select_spaced_samples(dataset)
     count = sum(np.size(value) for value in run.parameters.values())
-    if count > min(_MOST_PARAMETERS, len(chosen) / _SAMPLES_PER_PARAMETER):
+    if count > min(_MAX_PARAMETERS, len(chosen) / _SAMPLES_PER_PARAMETER):
         return None
     inputs = {name: dataset.inputs[name][chosen] for name in graph.inputs}
     matrix = compute_jacobian_matrix(graph, inputs, run.parameters)

@@ -26,10 +26,10 @@ from cgprimer.training.runs import TrainingRun
 from cgprimer.training.update_plan import UpdatePlan
 
 Array = Any
-_MOST_SAMPLES = 1_000  # evenly spaced samples, enough for two digits of an eigenvalue
-_MOST_PRODUCTS = 100  # Hessian-vector products of power iteration
+_MAX_SAMPLES = 1_000  # evenly spaced samples, enough for two digits of an eigenvalue
+_MAX_PRODUCTS = 100  # Hessian-vector products of power iteration
 _TOLERANCE = 1e-4  # relative change of the eigenvalue at convergence
-_MOST_OPERATIONS = 50_000_000  # of all products over all samples: about a second
+_MAX_OPERATIONS = 50_000_000  # of all products over all samples: about a second
 
 
 def stable_learning_rate(
@@ -79,14 +79,14 @@ def append_stable_rate(
     The curvature is computed at the start and, if they are known, at the ground-truth parameters;
     it is that of the minimized function, with its reduction, l2, scales and frozen parameters.
     """
-    samples, primal = min(_MOST_SAMPLES, dataset.lengths[0]), objective.primal
+    samples, primal = min(_MAX_SAMPLES, dataset.lengths[0]), objective.primal
     work = estimate_scalar_cost(primal)[0] if primal.has_arrays else len(primal.instructions)
     points = {"near the start": run.start}
     if run.truth.keys() == run.start.keys():
         points["near the ground truth"] = run.truth
     eigenvalues: dict[str, float] = {}
     times = plan.batch_size if plan.settings.reduction == "sum" else 1
-    if run.steps and _MOST_PRODUCTS * samples * work < _MOST_OPERATIONS:
+    if run.steps and _MAX_PRODUCTS * samples * work < _MAX_OPERATIONS:
         for location, point in points.items():
             with suppress(CgprimerError), np.errstate(all="ignore"):
                 block = dataset.block(0)
@@ -125,8 +125,8 @@ def find_maximum_eigenvalue(
     """
     vectors, primal, names = objective.vectors, objective.primal, objective.graph.parameters
     vectors.vector(parameters)  # raises an error if a parameter is missing
-    spacing = max(1, len(dataset) // _MOST_SAMPLES)
-    subset = dataset.where(np.arange(0, len(dataset), spacing)[:_MOST_SAMPLES])
+    spacing = max(1, len(dataset) // _MAX_SAMPLES)
+    subset = dataset.where(np.arange(0, len(dataset), spacing)[:_MAX_SAMPLES])
     columns, _ = convert_sample_columns(
         objective.graph, objective.loss, objective.terms.columns, subset, "float64"
     )
@@ -160,7 +160,7 @@ def _find_dominant_eigenvalue(multiply: Any, size: int, origin: float) -> float:
     """Find the eigenvalue farthest from ``origin`` by power iteration."""
     vector = np.random.default_rng(0).normal(size=size)
     value = np.nan
-    for _ in range(_MOST_PRODUCTS):
+    for _ in range(_MAX_PRODUCTS):
         vector /= np.linalg.norm(vector) or 1.0
         image = multiply(vector) - origin * vector
         before, value = value, float(vector @ image)

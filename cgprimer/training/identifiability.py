@@ -28,11 +28,11 @@ from cgprimer.training.parameter_vector import ParameterVectors
 
 Array = Any
 _TOLERANCE = 1e-9  # singular values below this fraction of the maximum are zero
-_MOST_SAMPLES = 1_000
-_MOST_PARAMETERS = 500
+_MAX_SAMPLES = 1_000
+_MAX_PARAMETERS = 500
 _OTHER_POINTS = 8
-_MOST_SENTENCES = 5  # a network with ReLU has a null direction for each hidden unit
-_MOST_NAMES = 5  # in a sentence
+_MAX_SENTENCES = 5  # a network with ReLU has a null direction for each hidden unit
+_MAX_NAMES = 5  # in a sentence
 _ILL_CONDITIONED = 1e3  # condition number above which some combinations are hardly determined
 
 
@@ -77,7 +77,7 @@ class Identifiability:
         pairs = list(zip(self.null_directions, self.everywhere, strict=True))
         readable = pairs
         if not every:
-            readable = [pair for pair in pairs if len(pair[0]) <= _MOST_NAMES][:_MOST_SENTENCES]
+            readable = [pair for pair in pairs if len(pair[0]) <= _MAX_NAMES][:_MAX_SENTENCES]
         lines += [
             _describe_null_direction(direction, output_names, everywhere)
             for direction, everywhere in readable
@@ -89,7 +89,7 @@ class Identifiability:
                 f"{changes} of several parameters {verb} {output_names} unchanged"
                 " ('cgprimer identifiability' and --json list all of them)."
             )
-        determined = [c for c in self.determined if every or len(c) <= _MOST_NAMES]
+        determined = [c for c in self.determined if every or len(c) <= _MAX_NAMES]
         if determined:
             texts = ", ".join(map(format_combination, determined))
             lines.append(f"Combinations that the data determine: {texts}.")
@@ -153,7 +153,7 @@ def identifiability(
     dataset = dataset.block(0)
     samples = select_spaced_samples(dataset)
     inputs = {n: dataset.inputs[n][samples] for n in graph.inputs}
-    if len(names) > _MOST_PARAMETERS:
+    if len(names) > _MAX_PARAMETERS:
         return None
     values = vectors.vector(parameters)
 
@@ -214,7 +214,7 @@ def _is_null_direction(matrix: Array, direction: Array) -> bool:
 
 def select_spaced_samples(dataset: Dataset) -> Array:
     """Return the indices of up to 1,000 evenly spaced samples of a dataset."""
-    return np.unique(np.linspace(0, len(dataset) - 1, _MOST_SAMPLES).astype(int))
+    return np.unique(np.linspace(0, len(dataset) - 1, _MAX_SAMPLES).astype(int))
 
 
 def compute_jacobian_matrix(

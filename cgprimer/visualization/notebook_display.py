@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from cgprimer.visualization.pages.stepping.step_page import Page
 
 Bundle = dict[str, str]  # content by media type; binary pictures are encoded in base 64
-_MOST_LINES = 200  # of a listing or a table
-_MOST_CHARACTERS = 200  # of a line
+_MAX_LINES = 200  # of a listing or a table
+_MAX_CHARACTERS = 200  # of a line
 _LARGEST_SVG = 2_000_000  # characters; larger pictures make a notebook slow, and PNG is smaller
 _FRAME_HEIGHT = 720  # pixels of a page in a cell; the page scrolls
 
@@ -57,7 +57,7 @@ def bundle(displayed: object) -> Bundle:
     >>> bundle(cgprimer.tape(cgprimer.parse("xw = less(xa, ab)")))["text/html"].split("\\n")[3]
     'xw = less(xa, ab)'
     """
-    content: Bundle = {"text/plain": f"{displayed!r:.{_MOST_CHARACTERS}}"}
+    content: Bundle = {"text/plain": f"{displayed!r:.{_MAX_CHARACTERS}}"}
     if _is_terminal():
         return content
     classes = type(displayed).__mro__
@@ -130,13 +130,13 @@ def _build_table(
 ) -> OutputTable:
     """Build an HTML table; ``left`` lists the left-aligned columns, or is their number."""
     columns = range(left) if isinstance(left, int) else left
-    content = Markup(html_table(header, rows[:_MOST_LINES], left=columns))
+    content = Markup(html_table(header, rows[:_MAX_LINES], left=columns))
     return OutputTable(content, _format_omission_note(len(rows), "rows"))
 
 
 def _format_omission_note(count: int, noun: str) -> str:
     """Return a note on the number of omitted lines or rows; return '' if none are omitted."""
-    n_omitted = count - _MOST_LINES
+    n_omitted = count - _MAX_LINES
     return f"… {n_omitted:,} more {noun}; print(...) shows all" if n_omitted > 0 else ""
 
 
@@ -151,8 +151,8 @@ def _shorten_listing(text: str) -> str:
     """Shorten a listing to the maximum number of lines and characters shown in a notebook."""
     lines = text.split("\n")
     shortened = [
-        line if len(line) <= _MOST_CHARACTERS else line[:_MOST_CHARACTERS] + " …"
-        for line in lines[:_MOST_LINES]
+        line if len(line) <= _MAX_CHARACTERS else line[:_MAX_CHARACTERS] + " …"
+        for line in lines[:_MAX_LINES]
     ]
     return "\n".join(
         filter(None, ["\n".join(shortened), _format_omission_note(len(lines), "lines")])

@@ -390,7 +390,7 @@ def test_a_bootstrap_that_fails_says_so(monkeypatch: pytest.MonkeyPatch) -> None
         found.bootstrap(1)
     flat = cgprimer.fit(cgprimer.parse("y = a*b*x"), NOISY, start={"a": 1, "b": 1})
     assert flat.bootstrap(5).failed == 0
-    monkeypatch.setattr("cgprimer.training.fitting.bootstrap._MOST_STEPS", 0)
+    monkeypatch.setattr("cgprimer.training.fitting.bootstrap._MAX_STEPS", 0)
     with refused(TrainingError, "0 ... 5"):
         found.bootstrap(5)
 

@@ -219,7 +219,7 @@ def test_differences_are_those_of_the_method(scheme: str, h: float | None) -> No
 
 
 def test_a_method_with_too_many_steps_is_refused_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cgprimer.visualization.pages.stepping.method_walks.MOST_STEPS", 60)
+    monkeypatch.setattr("cgprimer.visualization.pages.stepping.method_walks.MAX_STEPS", 60)
     shown = stepping(LECTURE)
     assert [bool(walk.refusal) for walk in shown.walks] == [True, False, False, True]
     assert "at most 60" in shown.walk("forward").refusal
@@ -242,8 +242,8 @@ def test_what_would_take_minutes_is_refused_before_the_work(
 
 
 def test_a_refusal_is_made_of_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cgprimer.visualization.pages.stepping.method_walks.MOST_PATHS", 3)
-    monkeypatch.setattr("cgprimer.visualization.pages.stepping.method_walks.MOST_STEPS", 60)
+    monkeypatch.setattr("cgprimer.visualization.pages.stepping.method_walks.MAX_PATHS", 3)
+    monkeypatch.setattr("cgprimer.visualization.pages.stepping.method_walks.MAX_STEPS", 60)
     shown = stepping(LECTURE)
     paths, steps = shown.walk("path-sum").refusal, shown.walk("forward").refusal
     assert paths == (

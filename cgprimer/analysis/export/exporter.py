@@ -21,9 +21,10 @@ from cgprimer.core.derivatives import (
 from cgprimer.core.loss_attachment import check_point, graph_with_loss
 from cgprimer.core.methods.derivative_program import Names
 from cgprimer.core.tape.scalarization import split_arrays
-from cgprimer.errors import SourceError, UsageError, join_names, name_hint
+from cgprimer.errors import SourceError, UsageError, join_names
 from cgprimer.expressions import Apply, Definition, ExpressionGraph, postorder, unparse
 from cgprimer.support.array_values import Value, all_finite, count_axes
+from cgprimer.support.validation import check_choice
 from cgprimer.support.value_names import is_internal
 from cgprimer.tapes import Tape, differentiate, elements, reachable, scalarize
 
@@ -87,8 +88,7 @@ def export(
             "k": bar_k,
         }
     """
-    if to not in TARGETS:
-        raise UsageError(f"unknown target {to!r}", hint=name_hint(to, TARGETS))
+    check_choice("target", to, TARGETS)
     graph = graph_with_loss(graph, loss, check_point(at))
     target, names = resolve_output(graph, of), resolve_wrt(graph, wrt)
     _check_method(graph, to, method, names, options)

@@ -84,42 +84,42 @@ def _find_outer_products(pairs: Mapping[Pair, int]) -> list[OuterProduct]:
     Args:
         pairs: pair of factors -> accumulator of their product.
     """
-    neighbours: dict[int, list[int]] = {}
+    neighbors: dict[int, list[int]] = {}
     for a, b in pairs:
         if a != b:  # a square cannot be part of a bipartite block
-            neighbours.setdefault(a, []).append(b)
-            neighbours.setdefault(b, []).append(a)
+            neighbors.setdefault(a, []).append(b)
+            neighbors.setdefault(b, []).append(a)
     blocks = []
-    for side in _iterate_components(neighbours):
+    for side in _iterate_components(neighbors):
         left = [v for v, s in side.items() if s == 0]
         right = [v for v, s in side.items() if s == 1]
-        needed = sum(len(neighbours[v]) for v in left)
-        bipartite = all(side[n] == 1 for v in left for n in neighbours[v])
+        needed = sum(len(neighbors[v]) for v in left)
+        bipartite = all(side[n] == 1 for v in left for n in neighbors[v])
         if bipartite and needed * _MIN_DENSITY[1] >= len(left) * len(right) * _MIN_DENSITY[0]:
             if needed >= _MIN_PAIRS:
                 blocks.append(_build_outer_product(left, right, pairs))
         else:
-            blocks.extend(_find_complete_outer_products(side, neighbours, pairs))
+            blocks.extend(_find_complete_outer_products(side, neighbors, pairs))
     return blocks
 
 
-def _iterate_components(neighbours: Mapping[int, list[int]]) -> Iterable[dict[int, int]]:
+def _iterate_components(neighbors: Mapping[int, list[int]]) -> Iterable[dict[int, int]]:
     """Yield the connected components of a graph, each as a mapping from vertex to side.
 
     Neighbours are on opposite sides, 0 and 1, if the component is bipartite, which the caller
     checks.
 
     Args:
-        neighbours: the factors by which each factor is multiplied.
+        neighbors: the factors by which each factor is multiplied.
     """
     seen: set[int] = set()
-    for start in neighbours:
+    for start in neighbors:
         if start in seen:
             continue
         side = {start: 0}
         queue = [start]
         for value in queue:  # the queue grows during the iteration
-            for other in neighbours[value]:
+            for other in neighbors[value]:
                 if other not in side:
                     side[other] = 1 - side[value]
                     queue.append(other)
@@ -128,17 +128,17 @@ def _iterate_components(neighbours: Mapping[int, list[int]]) -> Iterable[dict[in
 
 
 def _find_complete_outer_products(
-    values: Iterable[int], neighbours: Mapping[int, list[int]], pairs: Mapping[Pair, int]
+    values: Iterable[int], neighbors: Mapping[int, list[int]], pairs: Mapping[Pair, int]
 ) -> list[OuterProduct]:
     """Find sets of left and right factors for which all pairwise products are needed.
 
-    Factors with the same neighbours form one side of an outer product, their neighbours the other.
-    The largest outer product comes first. Factors with the same neighbours stay equivalent: an
+    Factors with the same neighbors form one side of an outer product, their neighbors the other.
+    The largest outer product comes first. Factors with the same neighbors stay equivalent: an
     outer product that contains one of these factors contains all of them.
     """
     classes: dict[tuple[int, ...], list[int]] = {}
     for value in values:
-        classes.setdefault(tuple(sorted(neighbours[value])), []).append(value)
+        classes.setdefault(tuple(sorted(neighbors[value])), []).append(value)
     by_size = sorted(classes.items(), key=lambda entry: -len(entry[0]) * len(entry[1]))
     covered: set[Pair] = set()
     blocks = []

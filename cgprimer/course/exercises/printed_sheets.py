@@ -30,7 +30,7 @@ from cgprimer.visualization.diagrams.figure_files import encode_figure
 from cgprimer.visualization.diagrams.tikz import tikz
 from cgprimer.visualization.pages.page_rendering import inline_svg, render_page
 
-_MOST_UNBROKEN_ROWS = 24  # the rows of longer problems may continue on the next page
+_MAX_UNBROKEN_ROWS = 24  # the rows of longer problems may continue on the next page
 _NAME = re.compile(r"[A-Za-z]\w*")
 _WORDS = (
     "input", "parameter", "row", "expression", "value", "adjoint", "tangent", "shape", "number",
@@ -141,7 +141,7 @@ def latex_document(sheet: Sheet, *, solution: bool = False) -> str:
 def _is_unbroken(section: Section) -> bool:
     """Return whether a problem is short enough to be kept on one page."""
     above = section.worksheet.given_table[1] if section.worksheet.given_table else ()
-    return len(section.worksheet.rows) + len(above) <= _MOST_UNBROKEN_ROWS
+    return len(section.worksheet.rows) + len(above) <= _MAX_UNBROKEN_ROWS
 
 
 def _extract_tikz_picture(document: str) -> str:

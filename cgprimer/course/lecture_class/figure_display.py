@@ -55,7 +55,7 @@ def _detect_display() -> str:
 
 
 def _show_in_window(figure: Figure) -> None:
-    """Show a figure as an image in a pyplot window."""
+    """Show a figure as an image in a window of matplotlib."""
     from matplotlib import pyplot
 
     width, height = figure.get_size_inches()

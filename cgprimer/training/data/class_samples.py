@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cgprimer.core.graph import check_graph
-from cgprimer.errors import UsageError, name_hint
+from cgprimer.errors import UsageError
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.type_checks import check_type
-from cgprimer.support.validation import check_integer, check_real_number
+from cgprimer.support.validation import check_choice, check_integer, check_real_number
 from cgprimer.training.data.dataset import Dataset
 from cgprimer.training.data.dataset_columns import Array, combine_elements, list_scalar_names
 
@@ -115,8 +115,7 @@ def make_classes(
     check_type("kind", kind, str, "a name")
     if graph is not None:
         check_graph(graph)
-    if kind not in CLASSES:
-        raise UsageError(f"unknown class distribution {kind!r}", hint=name_hint(kind, CLASSES))
+    check_choice("class distribution", kind, CLASSES)
     sample_inputs, default_noise, required_inputs, labels = CLASSES[kind]
     samples = check_integer("the number of samples", samples, minimum=1)
     noise = default_noise if noise is None else noise

@@ -21,7 +21,7 @@ _READERS = {  # extension -> module and class, imported when a file is opened
     ".npy": ("cgprimer.training.data.numpy_files", "NumpyFile"),
     ".parquet": ("cgprimer.training.data.arrow_tables", "ParquetFile"),
 }
-_MOST_NAMES, _LONGEST_NAME = 40, 100  # limits of the list of columns in a message
+_MAX_NAMES, _LONGEST_NAME = 40, 100  # limits of the list of columns in a message
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zip", ".zst")
 
 
@@ -181,6 +181,6 @@ def _create_missing_column_error(source: Source, name: str, hint: str = "") -> D
     arrays = dict.fromkeys(
         n if len(n) <= _LONGEST_NAME else f"{n[:_LONGEST_NAME]}..." for n in printable
     )
-    listed = ", ".join(list(arrays)[:_MOST_NAMES]) + (", ..." if len(arrays) > _MOST_NAMES else "")
+    listed = ", ".join(list(arrays)[:_MAX_NAMES]) + (", ..." if len(arrays) > _MAX_NAMES else "")
     message = f"{source.location}: missing column {name!r}; the columns are {listed}"
     return DataError(message, hint=name_hint(name, arrays) + hint)

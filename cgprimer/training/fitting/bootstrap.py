@@ -20,7 +20,7 @@ from cgprimer.training.fitting.least_squares_descent import Descent, levenberg_m
 from cgprimer.training.fitting.residuals import Linearization, Residuals
 
 Array = Any
-_MOST_STEPS = 200  # per fit, from the parameters that fit all data
+_MAX_STEPS = 200  # per fit, from the parameters that fit all data
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +98,7 @@ def bootstrap(
             with np.errstate(divide="ignore", invalid="ignore"):
                 noise = np.where(weights > 0, drawn / weights, 0)
             resampled = replace(problem, target=fitted + noise)
-        descent = Descent(Linearization(resampled, end.values), [], _MOST_STEPS)
+        descent = Descent(Linearization(resampled, end.values), [], _MAX_STEPS)
         levenberg_marquardt(resampled, descent, DAMPINGS["tens"], 0.0)
         if descent.converged:
             rows.append(descent.current.values)

@@ -23,8 +23,8 @@ OFFSET = 1e-9  # relative offset at a minimum; Bates and Watts accept 1e-3
 _ROUNDING_OFFSET = 1e-6  # relative offset at a minimum if no step decreases the sum of squares
 _EQUAL_SUMS = 1e-12  # relative difference of sums of squares that differ by rounding only
 _NEGLIGIBLE = 1e-20  # a term smaller than this fraction of another has no effect
-_MOST_HALVINGS = 60
-_MOST_REJECTIONS = 6  # in succession, if the remaining decrease may be rounding
+_MAX_HALVINGS = 60
+_MAX_REJECTIONS = 6  # in succession, if the remaining decrease may be rounding
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def gauss_newton(problem: Residuals, descent: Descent) -> None:
             )
             return
         step = current.compute_step(0.0, np.zeros(current.n_active))
-        for halvings in range(_MOST_HALVINGS):
+        for halvings in range(_MAX_HALVINGS):
             values = problem.clip(current.values + step / 2**halvings)
             accepted = descent.record_trial(Linearization(problem, values), 0.0)
             if accepted or len(descent.trials) > descent.limit or _is_at_rounding_level(current):
@@ -184,7 +184,7 @@ def levenberg_marquardt(
         elif (
             damping > maximum
             or np.array_equal(candidate.values, current.values)
-            or (rejections >= _MOST_REJECTIONS and _is_at_rounding_level(current))
+            or (rejections >= _MAX_REJECTIONS and _is_at_rounding_level(current))
         ):
             descent.stop_without_decrease()
             return

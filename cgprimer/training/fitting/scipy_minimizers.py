@@ -21,7 +21,7 @@ Array = Any
 METHODS = {"trust-region": "trf", "dogleg": "dogbox", "minpack": "lm", "l-bfgs": "L-BFGS-B"}
 _TOLERANCE = 4e-16  # SciPy's tolerances: it runs as long as it makes progress
 _BOUND_DISTANCE = 1e-4  # relative distance from which a parameter is moved to its bound
-_MOST_RESTARTS = 4
+_MAX_RESTARTS = 4
 _NEAR_MINIMUM = 1e-3  # relative offset from which Gauss-Newton converges in a few steps
 _LARGE_SUM = 1e300  # replaces a sum of squares that is not finite
 
@@ -32,7 +32,7 @@ def minimize_with_scipy(problem: Residuals, descent: Descent, algorithm: str) ->
     Some algorithms only come close to a bound. Parameters near a bound are moved to it, and the
     algorithm continues with the others.
     """
-    for _ in range(_MOST_RESTARTS):
+    for _ in range(_MAX_RESTARTS):
         active = descent.current.active
         message = _run_scipy(problem, descent, METHODS[algorithm])
         values = _snap_to_bounds(problem, descent.current.values)

@@ -87,9 +87,9 @@ def order_columns(columns: Sequence[Sequence[str]], edges: Edges) -> list[list[s
     fewest = _count_crossings(best, edges)
     current = [list(column) for column in columns]
     for along in (1, 0, 1, 0):  # heads first: computed vertices keep their order, operands move
-        neighbours: dict[str, list[str]] = defaultdict(list)
+        neighbors: dict[str, list[str]] = defaultdict(list)
         for edge in edges:
-            neighbours[edge[1 - along]].append(edge[along])
+            neighbors[edge[1 - along]].append(edge[along])
         numbers = range(len(current) - 2, -1, -1) if along else range(1, len(current))
         for number in numbers:
             neighbor = current[number + (1 if along else -1)]
@@ -98,7 +98,7 @@ def order_columns(columns: Sequence[Sequence[str]], edges: Edges) -> list[list[s
             mean = {
                 key: sum(map(rank.__getitem__, others)) / len(others)
                 for key in current[number]
-                if (others := neighbours[key])
+                if (others := neighbors[key])
             }
             middle = (len(neighbor) - 1) / 2
             current[number].sort(key=lambda key: (mean.get(key, middle), before[key]))

@@ -57,15 +57,15 @@ def draw_diagram(diagram: Diagram, *, dark: bool = False) -> Figure:
     wide, tall = around.size
     figure, pen = create_canvas(wide, tall, dark=dark)
     # The figure's left and upper border in the layout's coordinates.
-    centre = picture.layout.width / 2
-    left, top = centre - wide / 2, -around.above - (tall - around.filled[1]) / 2
+    center = picture.layout.width / 2
+    left, top = center - wide / 2, -around.above - (tall - around.filled[1]) / 2
     bottom = top + tall
     pen.axes.set_xlim(left, left + wide)
     pen.axes.set_ylim(bottom, top)
     draw_vertices_and_edges(pen, diagram, picture)
-    pen.lines(centre, top + MARGIN, around.title, TITLE_SIZE, align="center", weight="bold")
-    around.legend.draw(pen, centre, bottom - MARGIN - around.legend.height)
-    pen.lines(centre, bottom - around.below + NOTES_GAP, around.notes, DETAIL_SIZE, align="center")
+    pen.lines(center, top + MARGIN, around.title, TITLE_SIZE, align="center", weight="bold")
+    around.legend.draw(pen, center, bottom - MARGIN - around.legend.height)
+    pen.lines(center, bottom - around.below + NOTES_GAP, around.notes, DETAIL_SIZE, align="center")
     return figure
 
 

@@ -206,7 +206,7 @@ def _build_layout(
     left, top = bounds.x - bounds.width / 2, bounds.y - bounds.height / 2
 
     def translate_line(line: Sequence[Point]) -> tuple[Point, ...]:
-        """Shift a line by the same offset as the layout, which then starts at (0, 0)."""
+        """Translate a polyline so that the top left corner of the layout is at (0, 0)."""
         return tuple((x - left, y - top) for x, y in line)
 
     return Layout(
@@ -295,8 +295,8 @@ def _is_network(layer: Mapping[str, int | None], edges: Sequence[tuple[str, str]
     if None in members:  # a vertex without edges belongs to no layer
         return False
     full = sum(members[rank] * members[rank + 1] for rank in members if rank is not None)
-    neighbours = all(layer[head] == (layer[tail] or 0) + 1 for tail, head in pairs)
-    return neighbours and len(pairs) == full and max(members.values()) > 1
+    neighbors = all(layer[head] == (layer[tail] or 0) + 1 for tail, head in pairs)
+    return neighbors and len(pairs) == full and max(members.values()) > 1
 
 
 def _center_layers(

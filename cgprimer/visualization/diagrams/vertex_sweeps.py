@@ -250,7 +250,7 @@ def compute_tangents(
 
 
 def build_formula(tape: Tape, index: int, names: Mapping[int, str]) -> Expression:
-    """Convert a value on a tape to an expression in terms of the tape's named values."""
+    """Return the expression that computes a tape value from named values."""
     if index in names:
         return Name(names[index])
     instruction = tape.instruction(index)

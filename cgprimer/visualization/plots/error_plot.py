@@ -35,7 +35,7 @@ Array = Any
 SCHEMES = ("forward", "central", "complex-step")
 _ORDER = {"forward": 1, "central": 2, "complex-step": 2}  # order of the truncation error
 _JUMP = 1e20  # ratio of the exact slope and the slope of reverse mode that indicates a jump
-_NEIGHBOURS = 4  # steps to either side whose maximum error counts, because rounding is random
+_NEIGHBORS = 4  # steps to either side whose maximum error counts, because rounding is random
 _GUIDES = {  # keyed by slope: factor of the error, text, offset in points, and alignment
     -1: (12.0, "rounding: error ~ 1/h", (8, 2), "left", "bottom"),
     1: (12.0, "error ~ h", (-8, 2), "right", "bottom"),
@@ -163,9 +163,9 @@ class StepErrors:
 
     def find_best_steps(self, scheme: str) -> Array:
         """Return a mask of the step sizes at which a scheme's expected error is minimal."""
-        # The expected error of a step is the maximum error of its neighbourhood.
-        padded = np.pad(self.errors[scheme], _NEIGHBOURS, constant_values=math.nan)
-        near = np.lib.stride_tricks.sliding_window_view(padded, 2 * _NEIGHBOURS + 1)
+        # The expected error of a step is the maximum error of its neighborhood.
+        padded = np.pad(self.errors[scheme], _NEIGHBORS, constant_values=math.nan)
+        near = np.lib.stride_tricks.sliding_window_view(padded, 2 * _NEIGHBORS + 1)
         expected = np.fmax.reduce(near, axis=1)
         if not np.isfinite(expected).any():
             raise UsageError(f"the error of scheme {scheme!r} is nan at every step size")
@@ -281,7 +281,7 @@ def _format_curve_label(errors: StepErrors, scheme: str) -> str:
         return f"{scheme}: {ending} at every step"
     best = errors.best(scheme)
     smaller = errors.find_best_steps(scheme)[errors.steps <= best]
-    which = "every h up to" if len(smaller) > 2 * _NEIGHBOURS + 1 and smaller.all() else "best h"
+    which = "every h up to" if len(smaller) > 2 * _NEIGHBORS + 1 and smaller.all() else "best h"
     return f"{scheme}: {which} about {format_number(best, 1)}"
 
 

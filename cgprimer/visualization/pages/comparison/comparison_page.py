@@ -21,10 +21,10 @@ from cgprimer.visualization.pages.comparison.fitted_graph import (
 )
 from cgprimer.visualization.pages.page_rendering import collect_themes, inline_svg, render_page
 
-_MOST_DESCRIBED_VERTICES = 40  # descriptions of larger graphs for screen readers only count them
-_MOST_DERIVATIVES = 100
-_MOST_OPERATIONS = 24  # traces of larger graphs have one row per variable
-_MOST_ROWS = 30
+_MAX_DESCRIBED_VERTICES = 40  # descriptions of larger graphs for screen readers only count them
+_MAX_DERIVATIVES = 100
+_MAX_OPERATIONS = 24  # traces of larger graphs have one row per variable
+_MAX_ROWS = 30
 _LONGEST_EXPRESSION = 120  # characters in a trace
 _TRACE_DIGITS = 6  # three traces are side by side
 _PIXELS_PER_INCH = 96
@@ -143,7 +143,7 @@ def describe_diagram(diagram: Diagram) -> str:
     """
     vertices = pluralize(len(diagram.nodes), "vertex", "vertices")
     counts = f"graph of {vertices} and {pluralize(len(diagram.edges), 'edge')}"
-    if len(diagram.nodes) > _MOST_DESCRIBED_VERTICES:
+    if len(diagram.nodes) > _MAX_DESCRIBED_VERTICES:
         return counts
     descriptions = []
     for node in diagram.nodes:
@@ -155,7 +155,7 @@ def describe_diagram(diagram: Diagram) -> str:
 def _build_table_sections(comparison: Comparison) -> list[TableSection]:
     """Build the sections with the table of derivatives and the table of costs."""
     sections = []
-    derivatives = comparison_text.build_derivative_table(comparison, _MOST_DERIVATIVES)
+    derivatives = comparison_text.build_derivative_table(comparison, _MAX_DERIVATIVES)
     if derivatives is not None:
         caption = "derivatives computed by each method, with relative errors"
         remarks = comparison_text.explain_missing_errors(comparison)
@@ -194,7 +194,7 @@ def trace_method(comparison: Comparison, result: MethodResult) -> Trace:
     wrt = None if result.method == "reverse" else comparison.wrt[0]
     graph = comparison.graph
     n_leaves = len(graph.inputs) + len(graph.parameters)
-    is_small = n_leaves + comparison.primal_operations <= _MOST_OPERATIONS
+    is_small = n_leaves + comparison.primal_operations <= _MAX_OPERATIONS
     level = "operations" if is_small else "variables"
     method = result.method
     return trace(graph, comparison.at, of=comparison.of, wrt=wrt, method=method, level=level)
@@ -212,7 +212,7 @@ def _build_trace_table(comparison: Comparison, result: MethodResult) -> TraceTab
         )
         for row in computed.rows
     ]
-    n_omitted, half = len(rows) - _MOST_ROWS, _MOST_ROWS // 2
+    n_omitted, half = len(rows) - _MAX_ROWS, _MAX_ROWS // 2
     if n_omitted > 0:
         gap = TraceRow(omitted=f"{pluralize(n_omitted, 'row')} omitted")
         rows = [*rows[:half], gap, *rows[-half:]]

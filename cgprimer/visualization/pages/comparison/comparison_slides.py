@@ -48,14 +48,14 @@ FORMATS = ("html", "pdf", "png", "svg")
 _EDGE = 28.0
 _ROOM = SLIDE_WIDTH - 2 * _EDGE
 _BOTTOM = SLIDE_HEIGHT - 10.0
-_BETWEEN, _MOST_BETWEEN = 9.0, 26.0
+_BETWEEN, _MAX_BETWEEN = 9.0, 26.0
 _NARROW_ROW = 20.0
 _LEAST_GRAPH = 60.0
 _ABOVE_LEGEND = 8.0
 _INDENT = 158.0  # of the paragraphs on methods, and the least width of their names in the table
 _WIDEST_NAME = 260.0
 _DIGITS = (8, 7, 6, 5, 4, 3)
-_MOST_TITLE_LINES = 3
+_MAX_TITLE_LINES = 3
 _TITLE_LINE = 1.25 * TITLE_SIZE
 
 
@@ -254,8 +254,8 @@ def _lay_out_heading(comparison: Comparison, title: str | None) -> _Heading:
     """Wrap a slide's title, and place the subtitle next to the title or below it."""
     text = comparison_text.format_default_title(comparison) if title is None else title
     wrapped = wrap_words(text, _ROOM, TITLE_SIZE, bold=True)
-    if len(wrapped) > _MOST_TITLE_LINES:
-        wrapped = (*wrapped[: _MOST_TITLE_LINES - 1], f"{wrapped[_MOST_TITLE_LINES - 1]} …")
+    if len(wrapped) > _MAX_TITLE_LINES:
+        wrapped = (*wrapped[: _MAX_TITLE_LINES - 1], f"{wrapped[_MAX_TITLE_LINES - 1]} …")
     lines = tuple(shorten_text(line, _ROOM, TITLE_SIZE, bold=True) for line in wrapped)
     subtitle = shorten_text(comparison_text.format_subtitle(comparison), _ROOM, TEXT + 1)
     used = measure_text(lines[0], TITLE_SIZE, bold=True) if lines else 0.0
@@ -285,7 +285,7 @@ def _draw_slides(
 def _draw_slide(pen: Pen, slide: Slide, y: float, bottom: float) -> None:
     """Draw the contents of a slide between the vertical positions ``y`` and ``bottom``."""
     spare = bottom - y - slide.height
-    gap = min(spare / max(slide.n_parts, 1), _MOST_BETWEEN)
+    gap = min(spare / max(slide.n_parts, 1), _MAX_BETWEEN)
     if slide.graph is not None and slide.n_parts == 1:
         _draw_graph_and_legend(pen, slide.graph, y, bottom)
     elif slide.graph is not None:

@@ -21,8 +21,8 @@ from cgprimer.visualization.plots.plotted_runs import Run
 
 Array = Any
 MOST = 60  #: snapshots of a run that a page shows
-_MOST_FRAMES = 40  # of an animation; drawing them takes a few seconds
-_MOST_PARAMETERS = 30
+_MAX_FRAMES = 40  # of an animation; drawing them takes a few seconds
+_MAX_PARAMETERS = 30
 _PICTURE_SIZE = 1000  # width and height of the picture, in its units
 _FRAMES_PER_SECOND = 5.0
 
@@ -39,7 +39,7 @@ def learning_animation(
 
     Arguments as in ``cgprimer.plot.boundary``.
     """
-    plane, snapshots = moments_of(run, data, columns, _MOST_FRAMES)
+    plane, snapshots = moments_of(run, data, columns, _MAX_FRAMES)
     figures = (draw_plane(plane, snapshot, dark=dark, title=title) for snapshot in snapshots)
     return encode_gif(figures, speed=_FRAMES_PER_SECOND)
 
@@ -95,11 +95,11 @@ def _collect_page_data(plane: Plane, snapshots: Sequence[Any]) -> dict[str, Any]
             [*_convert_to_picture(plane, point[None])[0].tolist(), int(region)]
             for point, region in zip(plane.points[samples], plane.region_of[samples], strict=True)
         ],
-        "weights": names[:_MOST_PARAMETERS],
-        "more": max(0, len(names) - _MOST_PARAMETERS),
+        "weights": names[:_MAX_PARAMETERS],
+        "more": max(0, len(names) - _MAX_PARAMETERS),
         "frames": [
             _collect_frame_data(
-                plane, snapshot, [float(values[name]) for name in names[:_MOST_PARAMETERS]]
+                plane, snapshot, [float(values[name]) for name in names[:_MAX_PARAMETERS]]
             )
             for snapshot, values in zip(snapshots, scalars, strict=True)
         ],

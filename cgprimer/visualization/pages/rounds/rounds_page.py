@@ -17,7 +17,7 @@ from cgprimer.visualization.plots.plotted_runs import Run, name_runs
 from cgprimer.visualization.plots.workers_plot import timeline
 
 _DIGITS = 4
-_MOST_SERVER_VALUES = 8  # the server shows the initial parameters of smaller graphs only
+_MAX_SERVER_VALUES = 8  # the server shows the initial parameters of smaller graphs only
 _PASSES = {
     "forward": "sent micro-batch {} to the next stage",
     "backward": "sent the adjoints of micro-batch {} back",
@@ -129,7 +129,7 @@ def list_events(run: TrainingRun, record: TeamRecord) -> list[RunEvent]:
 
     start = [float(v) for value in run.start.values() for v in getattr(value, "flat", (value,))]
     server = "start"
-    if len(names) <= _MOST_SERVER_VALUES:
+    if len(names) <= _MAX_SERVER_VALUES:
         server = f"start: {format_parameters(start, ' = ')}"
     events = [RunEvent(0.0, "all workers begin with the initial parameters", server)]
     updates = run.team.get("first", [])

@@ -36,9 +36,9 @@ METHODS = ("forward", "reverse", "path-sum", "finite-difference")
 DEFAULT_METHOD = "reverse"
 SCHEMES = ("central", "forward")  #: of finite differences; the page has no complex numbers
 SCALARS_HINT = "step through the elements of the arrays: `--scalars` (in Python scalars=True)"
-MOST_STEPS = 5000  #: larger pages are slow, and nobody steps through them
-MOST_PATHS = 200  #: the maximum that a class would follow
-_MOST_SEEDS = 8  # longer lists of seeds are shortened
+MAX_STEPS = 5000  #: larger pages are slow, and nobody steps through them
+MAX_PATHS = 200  #: the maximum that a class would follow
+_MAX_SEEDS = 8  # longer lists of seeds are shortened
 _FEWER_NAMES = "select fewer names with --wrt NAME (in Python, wrt=...)"
 _SIDES = {"central": ("+", "-"), "forward": ("+",)}
 _QUOTIENTS = {"central": "(f+ - f-) / (2*h)", "forward": "(f+ - f) / h"}
@@ -46,9 +46,9 @@ _QUOTIENTS = {"central": "(f+ - f-) / (2*h)", "forward": "(f+ - f) / h"}
 
 def check_step_count(steps: int) -> None:
     """Raise DifferentiationError if a method has more steps than fit on a page."""
-    if steps > MOST_STEPS:
+    if steps > MAX_STEPS:
         raise DifferentiationError(
-            f"the method takes {steps:,} steps, but a page can show at most {MOST_STEPS:,}",
+            f"the method takes {steps:,} steps, but a page can show at most {MAX_STEPS:,}",
             hint=f"{_FEWER_NAMES}, or part of the graph with --of NAME (in Python, of=...)",
         )
 
@@ -192,7 +192,7 @@ def _differentiate_by_sweep(
 def _format_seeds(seeds: Mapping[str, float]) -> str:
     """Format the seeds with their values; if there are many, list only the nonzero seeds."""
     texts = {seed: f"{format_name(seed)} = {value:g}" for seed, value in seeds.items()}
-    if len(texts) <= _MOST_SEEDS:
+    if len(texts) <= _MAX_SEEDS:
         return "; ".join(texts.values())
     ones = [texts[seed] for seed, value in seeds.items() if value]
     return f"{'; '.join(ones)}; the other {len(texts) - len(ones)} seeds = 0"
@@ -211,10 +211,9 @@ def _build_path_sum_walk(scene: Scene) -> Walk:
         heads.setdefault(tail, []).append(head)
     path_counts = count_paths(heads, root)
     n_paths = sum(path_counts.get(source, 0) for source in sources)
-    if n_paths > MOST_PATHS:
+    if n_paths > MAX_PATHS:
         raise PathLimitError(
-            f"the graph has {format_count(n_paths)} paths, but a page can show at most"
-            f" {MOST_PATHS}",
+            f"the graph has {format_count(n_paths)} paths, but a page can show at most {MAX_PATHS}",
             hint=_FEWER_NAMES,
         )
     labels = tape.labels

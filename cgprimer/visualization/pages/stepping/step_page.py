@@ -26,7 +26,7 @@ from cgprimer.visualization.pages.stepping.vertex_positions import (
 ENDINGS = (".html", ".gif")
 KINDS = ("png", "svg", "pdf")
 _SLIDE = re.compile(r"\d{3,}\.(png|svg|pdf)")
-MOST_DRAWN = 300  #: steps drawn as slides or in an animation; drawing them takes a minute
+MAX_DRAWN = 300  #: steps drawn as slides or in an animation; drawing them takes a minute
 
 
 class Page(str):
@@ -239,7 +239,7 @@ def write_steps(
 def _check_slide_count(shown: Stepping, method: str) -> None:
     """Raise UsageError if a method has too many steps for slides or an animation."""
     steps = len(shown.walk(method).steps)
-    if steps <= MOST_DRAWN:
+    if steps <= MAX_DRAWN:
         return
     remedies = ["write a page, which can show all steps: -o NAME.html"]
     if method != "reverse":
@@ -247,6 +247,6 @@ def _check_slide_count(shown: Stepping, method: str) -> None:
     if len(shown.scene.wrt) > 1:
         remedies.insert(0, "select fewer names with --wrt NAME (in Python, wrt=...)")
     raise UsageError(
-        f"{method} takes {steps:,} steps, but slides and animations can have at most {MOST_DRAWN}",
+        f"{method} takes {steps:,} steps, but slides and animations can have at most {MAX_DRAWN}",
         hint=", or ".join(remedies),
     )

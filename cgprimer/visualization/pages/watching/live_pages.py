@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 
 from cgprimer.errors import CgprimerError
 
-_MOST_CHECKS = 10  # while an editor saves, a file may be missing or empty for a moment
+_MAX_CHECKS = 10  # while an editor saves, a file may be missing or empty for a moment
 _FileStamp = tuple[int, int, int] | None
 
 
@@ -55,7 +55,7 @@ class LivePage:
             is_stable, self._last = stamps == self._last, stamps
             is_complete = all(stamp and stamp[1] for stamp in stamps.values())
             self._n_checks += 1
-            if not (is_stable and is_complete) and self._n_checks < _MOST_CHECKS:
+            if not (is_stable and is_complete) and self._n_checks < _MAX_CHECKS:
                 return False
         previous, self._n_checks = (self.page, self.error), 0
         try:
