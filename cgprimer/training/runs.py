@@ -233,7 +233,7 @@ def save_run(run: TrainingRun, path: str | Path, graph: ExpressionGraph | None =
 
 
 def run_as_dict(run: TrainingRun, graph: ExpressionGraph | None = None) -> dict[str, Any]:
-    """Return a run as a dict for JSON; ``docs/getting-started.md`` explains the keys."""
+    """Return a run as a dict for JSON; ``docs/reference/file-formats.md`` explains the keys."""
     check_type("run", run, TrainingRun, "a TrainingRun")
     if (graph := graph or run.graph) is None:
         raise UsageError("the run has no graph", hint="pass the graph: save_run(run, path, graph)")

@@ -1,4 +1,4 @@
-"""Make the pictures of some pages anew: ``python -m tests.docs.gallery [gallery] [training]``.
+"""Make the pictures of some pages anew: ``python -m tests.docs.gallery [PAGE...]``.
 
 A page says how: its commands are run in a folder of their own, and what they write is put beside
 it, in a folder of its name. Pages that a command writes are shown as screenshots, which need
@@ -16,12 +16,12 @@ from pathlib import Path
 
 from cgprimer.visualization.diagrams.figure_files import save_figure
 from tests.docs.scaling import scaling
-from tests.docs.test_docs import ROOT, Mismatch, run_file
+from tests.docs.test_docs import FILES, ROOT, Mismatch, run_file
 
-PAGE = ROOT / "docs" / "gallery.md"
-PAGES = (PAGE, ROOT / "docs" / "training.md", ROOT / "docs" / "workers.md")
+PAGE = ROOT / "docs" / "reference" / "gallery.md"
+PAGES = [page for page in FILES if page.with_suffix("").is_dir()]
 MERMAID = re.compile(r"(?<=^```mermaid\n).*?(?=^```$)", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"\]\((\w+)/([\w.-]+)\)")
+LINK = re.compile(r"\]\(([\w-]+)/([\w.-]+)\)")
 
 
 SCREENSHOTS = {  # by name: the page, and where it is open

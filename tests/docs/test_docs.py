@@ -1,7 +1,7 @@
 """The documentation is run: examples, commands, links, and the tables made from the package.
 
-``python -m tests.docs.test_docs`` writes what the examples now print, the tables and the listings
-into the files. Read the difference before you keep it.
+``python -m tests.docs.test_docs [PAGE.md ...]`` writes what the examples now print, the tables and
+the listings into the pages. Read the difference before you keep it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import os
 import re
 import shlex
 import shutil
+import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,8 +31,9 @@ from tests.docs.listings import COLUMNS, LINES, LISTING, with_listings
 from tests.test_architecture import PACKAGES
 
 ROOT = Path(__file__).parents[2]
-FILES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FILES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+# A block of code; the blocks of content tabs are indented by four columns.
+FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
@@ -212,12 +215,14 @@ def run_file(path: Path, folder: Path) -> tuple[str, list[Mismatch]]:
 
     def run(block: re.Match[str]) -> str:
         where = f"{named(path)}:{text.count(chr(10), 0, block.start()) + 2}"
-        language, body = block.groups()
+        indent, language, body = block.groups()
         if language == "python":
-            return f"```python\n{run_python(body, names, where, found)}```"
-        if language == "console":
-            return f"```console\n{run_console(body, where, found)}```"
-        return block[0]
+            body = run_python(textwrap.dedent(body), names, where, found)
+        elif language == "console":
+            body = run_console(textwrap.dedent(body), where, found)
+        else:
+            return block[0]
+        return textwrap.indent(f"```{language}\n{body}```", indent)
 
     with workplace(folder):
         return FENCE.sub(run, text), found
@@ -227,7 +232,13 @@ def run_file(path: Path, folder: Path) -> tuple[str, list[Mismatch]]:
 RUN_HERE = [path for path in FILES if path.stem != "gallery"]
 
 
-LONG = ("training.md", "command-line.md", "workers.md")  # they train, fit and draw
+LONG = (
+    "command-line.md",
+    "compare-runs.md",
+    "fit-a-curve.md",
+    "many-workers.md",
+    "picture-training.md",
+)
 
 
 @pytest.mark.parametrize(
@@ -397,7 +408,7 @@ def test_listings_are_what_the_code_says(path: Path) -> None:
 
 
 def test_listings_of_the_class_fit_a_slide() -> None:
-    text = (ROOT / "docs" / "classroom.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "teach" / "hour-with-the-code.md").read_text(encoding="utf-8")
     shown = {names: body.splitlines() for _, names, _, body in LISTING.findall(text)}
     assert len(shown) > 10
     too_long = [n for n, b in shown.items() if len(b) > LINES or max(map(len, b)) > COLUMNS]
@@ -436,7 +447,7 @@ def test_files_of_the_repository_that_are_named_exist(path: Path) -> None:
 
 
 def test_every_package_is_explained_in_the_order_of_the_architecture() -> None:
-    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "internals" / "architecture.md").read_text(encoding="utf-8")
     explained = re.findall(r"^\| `(\w+)(?:\.py|/)` \|", text, re.MULTILINE)
     assert explained == list(PACKAGES)
 
@@ -452,7 +463,7 @@ def test_the_readme_has_the_two_commands_under_their_heading() -> None:
     """Where .ci/run looks for them."""
     _, heading, rest = (ROOT / "README.md").read_text("utf-8").partition("\n## Install and test\n")
     assert heading
-    kind, body = FENCE.findall(rest)[0]
+    _, kind, body = FENCE.findall(rest)[0]
     first, second = body.splitlines()
     assert kind == "bash"
     assert first.endswith("cgprimer train examples/lecture.cg")
@@ -465,15 +476,18 @@ def test_the_readme_is_short() -> None:
 
 def test_the_readme_shows_the_lecture_example_as_it_is() -> None:
     lines = (ROOT / "examples" / "lecture.cg").read_text(encoding="utf-8").splitlines()
-    shown = [body for kind, body in FENCE.findall(FILES[0].read_text("utf-8")) if kind == "text"]
+    blocks = FENCE.findall(FILES[0].read_text("utf-8"))
+    shown = [body for _, kind, body in blocks if kind == "text"]
     assert shown[0].splitlines() == [line for line in lines if not line.startswith("#")]
 
 
-def write() -> None:
-    """Bring every file up to date."""
+def write(names: list[str]) -> None:
+    """Bring the pages with these file names up to date, or all pages."""
     import tempfile
 
     for path in FILES:
+        if names and path.name not in names:
+            continue
         with tempfile.TemporaryDirectory() as folder:
             text, found = run_file(path, Path(folder))
         path.write_text(with_listings(with_tables(text)), encoding="utf-8")
@@ -482,4 +496,4 @@ def write() -> None:
 
 
 if __name__ == "__main__":
-    write()
+    write(sys.argv[1:])

@@ -1,4 +1,4 @@
-"""The package of docs/extending.md, as pip would install it: every command knows what it brings."""
+"""Install the package of docs/internals/extending.md: every command knows what it adds."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tests.docs.test_docs import FENCE, ROOT
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder for PYTHONPATH with the module, and what pip writes beside it."""
-    text = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
-    blocks = dict(FENCE.findall(text))
+    text = (ROOT / "docs" / "internals" / "extending.md").read_text(encoding="utf-8")
+    blocks = {kind: body for _, kind, body in FENCE.findall(text)}
     project = tomllib.loads(blocks["toml"])["project"]
     folder = tmp_path_factory.mktemp("site")
     (folder / "my_lecture.py").write_text(blocks["py"])

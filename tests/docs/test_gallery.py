@@ -76,5 +76,5 @@ def test_every_kind_of_picture_is_shown() -> None:
 
 
 def test_every_picture_has_words_for_who_cannot_see_it(page: Path) -> None:
-    for words in re.findall(r"!\[(.*?)\]\(\w+/", page.read_text(encoding="utf-8")):
+    for words in re.findall(r"!\[(.*?)\]\([\w-]+/", page.read_text(encoding="utf-8")):
         assert len(words.split()) >= 5

@@ -14,7 +14,7 @@ from cgprimer import networks, plot
 from tests.cli.cli_tools import good
 from tests.docs.test_docs import ROOT, workplace
 
-PAGE = ROOT / "docs" / "lectures.md"
+PAGE = ROOT / "docs" / "teach" / "lectures.md"
 ROW = re.compile(r"^\| (?P<item>[^|]+) \| `(?P<code>[^`]+)` \| (?P<more>[^|]+) \|$", re.MULTILINE)
 ROWS = [(m["item"], m["code"]) for m in ROW.finditer(PAGE.read_text(encoding="utf-8"))]
 NAMES = {
