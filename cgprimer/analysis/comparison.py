@@ -192,7 +192,7 @@ class Comparison:
         return "\n".join([*lines, *([""] if notes else []), *notes])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the comparison as a dictionary for JSON; see ``docs/reference/command-line.md``."""
+        """Return the comparison as a dictionary for JSON."""
         fields = ("of", "value", "wrt", "at", "reference", "primal_operations")
         methods = [
             {"relative_errors" if name == "errors" else name: self._join_elements(value)
