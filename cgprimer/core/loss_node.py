@@ -3,7 +3,7 @@
 :func:`build_loss` converts a loss to a single expression in the names of the graph.
 :func:`attach_to_graph` adds this expression to a graph as a definition. :func:`attach_to_tape`
 emits the expression after the instructions of the graph's tape;
-``docs/internals/architecture.md`` explains why training uses the tape.
+``docs/internals/decisions.md`` explains why training uses the tape.
 """
 
 from __future__ import annotations

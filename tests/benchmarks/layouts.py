@@ -1,7 +1,7 @@
 """``python -m tests.benchmarks.layouts``: layout libraries on thirty graphs, in one run.
 
 Every library gets the same vertices and label sizes and the same gaps; what is measured is the
-lines as they would be drawn. `docs/internals/layout.md` has the choice and its reason.
+lines as they would be drawn. `docs/internals/decisions.md` explains the choice.
 """
 
 from __future__ import annotations
