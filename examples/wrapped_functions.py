@@ -1,7 +1,6 @@
-"""A graph from running code: wrapped functions of numpy create nodes.
+"""A graph by running the code: numpy's functions, wrapped, leave nodes behind.
 
-Topic: Recorded Python (introductory)
-Teaches: A node stores its function, its value and its parents; a backward pass needs nothing else.
+Teaches: a node has its function, its value and its parents; that is all that a backward pass needs.
 Source: CS 6406, second lecture: the sigmoid of 1.5 in four functions of numpy.
 Run: python examples/wrapped_functions.py
 """
