@@ -21,12 +21,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import click
 import pytest
 
 # The help of draw lists the picture formats when it is imported: before a page registers another.
 import cgprimer.cli.draw_command  # noqa: F401
-from tests.cli.cli_tools import COMMANDS, here
+from tests.cli.cli_tools import here
 from tests.docs.listings import COLUMNS, LINES, LISTING, with_listings
 from tests.test_architecture import PACKAGES
 
@@ -233,11 +232,11 @@ RUN_HERE = [path for path in FILES if path.stem != "gallery"]
 
 
 LONG = (
-    "command-line.md",
     "compare-runs.md",
     "fit-a-curve.md",
     "many-workers.md",
     "picture-training.md",
+    "training.md",
 )
 
 
@@ -312,78 +311,18 @@ def array_table() -> str:
     return "\n".join(lines)
 
 
-def option_table(command: str) -> str:
-    """The options of a command, or of one of the kinds of a command, with their defaults."""
-    import importlib
-
-    name, *kinds = command.split()
-    made = importlib.import_module(f"cgprimer.cli.{name}_command").command
-    for kind in kinds:
-        made = made.commands[kind]
-    lines = ["| option | meaning | default |", "| --- | --- | --- |"]
-    shared = {p.name for p in shared_by_checks().params} if kinds and name == "check" else set()
-    if command == "check":
-        made = shared_by_checks()
-    for parameter in made.params:
-        if parameter.param_type_name == "argument" or parameter.name in shared:
-            continue
-        names = ", ".join(f"`{o}`" for o in (*parameter.opts, *parameter.secondary_opts))
-        choices = getattr(parameter.type, "choices", ())
-        kind = f" `{parameter.metavar}`" if parameter.metavar else ""
-        if choices:
-            kind = " " + " or ".join(f"`{c}`" for c in choices)
-        elif not kind and not parameter.is_flag:
-            kind = " a number"
-        default = parameter.default
-        plain = isinstance(default, str | int | float) and not isinstance(default, bool)
-        shown = f"`{default}`" if plain and default != "" else ""
-        if parameter.secondary_opts and default is True:
-            shown = f"`{parameter.opts[0]}`"
-        cells = [names + kind, parameter.help, shown]
-        lines.append("| " + " | ".join(c.replace("|", r"\|") for c in cells) + " |")
-    return "\n".join(lines)
+TABLES: dict[str, Callable[[], str]] = {
+    "functions": function_table,
+    "functions of arrays": array_table,
+}
 
 
-def shared_by_checks() -> click.Command:
-    """A command with the options that all kinds of checks have."""
-    from cgprimer.cli.checks.check_options import submission_options
-    from cgprimer.cli.common import make_command
-
-    return make_command()(submission_options(lambda **_: None))
-
-
-def commands_and_kinds() -> list[str]:
-    """All commands, with `plot error` and so on instead of `plot`, for the checks below."""
-    import importlib
-
-    found = []
-    for name in COMMANDS:
-        kinds = getattr(
-            importlib.import_module(f"cgprimer.cli.{name}_command").command, "commands", {}
-        )
-        found += [f"{name} {kind}" for kind in kinds] or [name]
-    # Of checks, those that have options of their own beside the shared ones.
-    return ["check", *(f for f in found if "check" not in f or option_table(f).count("\n") > 1)]
-
-
-def tables() -> dict[str, Callable[[], str]]:
-    made: dict[str, Callable[[], str]] = {
-        "functions": function_table,
-        "functions of arrays": array_table,
-    }
-    for command in commands_and_kinds():
-        made[f"options of {command}"] = lambda command=command: option_table(command)  # type: ignore[misc]
-    return made
-
-
-GENERATED = re.compile(
-    r"(<!-- ((?:functions(?: of arrays)?|options of [\w ]+)) -->\n).*?(\n<!-- end -->)", re.DOTALL
-)
+GENERATED = re.compile(r"(<!-- (functions(?: of arrays)?) -->\n).*?(\n<!-- end -->)", re.DOTALL)
 
 
 def with_tables(text: str) -> str:
     """The text with its generated tables made anew."""
-    return GENERATED.sub(lambda m: f"{m[1]}\n{tables()[m[2]]()}\n{m[3]}", text)
+    return GENERATED.sub(lambda m: f"{m[1]}\n{TABLES[m[2]]()}\n{m[3]}", text)
 
 
 @pytest.mark.parametrize("path", FILES, ids=named)
@@ -394,7 +333,7 @@ def test_generated_tables_are_up_to_date(path: Path) -> None:
 
 def test_every_table_stands_somewhere() -> None:
     texts = "".join(path.read_text(encoding="utf-8") for path in FILES)
-    assert {m[2] for m in GENERATED.finditer(texts)} == set(tables())
+    assert {m[2] for m in GENERATED.finditer(texts)} == set(TABLES)
 
 
 # --- listings of the package's code -----------------------------------------------------------
@@ -482,11 +421,11 @@ def test_the_readme_shows_the_lecture_example_as_it_is() -> None:
 
 
 def write(names: list[str]) -> None:
-    """Bring the pages with these file names up to date, or all pages."""
+    """Bring the pages whose paths end with these names up to date, or all pages."""
     import tempfile
 
     for path in FILES:
-        if names and path.name not in names:
+        if names and not any(f"/{named(path)}".endswith(f"/{name}") for name in names):
             continue
         with tempfile.TemporaryDirectory() as folder:
             text, found = run_file(path, Path(folder))
