@@ -1,13 +1,14 @@
-"""Make the pictures of some pages anew: ``python -m tests.docs.gallery [PAGE...]``.
+"""Draw the pictures of some pages again: ``python -m tests.docs.gallery [PAGE...]``.
 
-A page says how: its commands are run in a folder of their own, and what they write is put beside
-it, in a folder of its name. Pages that a command writes are shown as screenshots, which need
-chromium.
+The commands of a page run in an empty folder. The pictures that they write are copied to the folder
+of the page, which has its name. HTML pages are shown as screenshots, which need chromium. The
+gallery has commands without their output, to be copied by readers.
 """
 
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -15,8 +16,9 @@ import tempfile
 from pathlib import Path
 
 from cgprimer.visualization.diagrams.figure_files import save_figure
+from tests.cli.cli_tools import here
 from tests.docs.scaling import scaling
-from tests.docs.test_docs import FILES, ROOT, Mismatch, run_file
+from tests.docs.test_docs import FILES, ROOT, Mismatch, named, run_file, workplace
 
 PAGE = ROOT / "docs" / "reference" / "gallery.md"
 PAGES = [page for page in FILES if page.with_suffix("").is_dir()]
@@ -40,10 +42,22 @@ def shown(page: Path) -> list[str]:
     return list(dict.fromkeys(name for folder, name in links if folder == page.stem))
 
 
+def commands(page: Path) -> list[str]:
+    """Return the commands that a page shows, with or without their output."""
+    return re.findall(r"^ *(?:\$ )?(cgprimer .+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+
+
 def make(page: Path, folder: Path) -> list[Mismatch]:
-    """Run the commands of a page in a folder; returns where they print something else."""
-    _, found = run_file(page, folder)
-    return found
+    """Run the commands of a page in a folder; return those that fail or print something else."""
+    if page != PAGE:
+        return run_file(page, folder)[1]
+    failures = []
+    with workplace(folder):
+        for command in commands(page):
+            result = here(*shlex.split(command)[1:], merged=True)
+            if result.returncode:
+                failures.append(Mismatch(f"{named(page)}: {command}", "", result.stdout))
+    return failures
 
 
 DRAWN = {"scaling.svg": scaling}  # by nobody's command
