@@ -31,8 +31,10 @@ from tests.test_architecture import PACKAGES
 
 ROOT = Path(__file__).parents[2]
 FILES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-# A block of code; the blocks of content tabs are indented by four columns.
-FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+# A block of code; the blocks of content tabs are indented by four columns. A title names the file
+# in which readers save the block.
+FENCE = re.compile(r"^( *)```(\w*(?: title=\"[\w.-]+\")?)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+DOWNLOAD = re.compile(r"\]\(([\w-]+\.csv)\)")
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
@@ -207,7 +209,11 @@ def workplace(folder: Path) -> Iterator[None]:
 
 
 def run_file(path: Path, folder: Path) -> tuple[str, list[Mismatch]]:
-    """Run every block of a file in its order; returns the file as it should be."""
+    """Run every block of a file in its order; returns the file as it should be.
+
+    A block with a title is saved under that name. Data files next to the page to which it links
+    are copied into the folder, as readers download them.
+    """
     text = path.read_text(encoding="utf-8")
     found: list[Mismatch] = []
     names: dict[str, object] = {}
@@ -215,6 +221,11 @@ def run_file(path: Path, folder: Path) -> tuple[str, list[Mismatch]]:
     def run(block: re.Match[str]) -> str:
         where = f"{named(path)}:{text.count(chr(10), 0, block.start()) + 2}"
         indent, language, body = block.groups()
+        language, _, title = language.partition(" ")
+        if title:
+            file = title.removeprefix("title=").strip('"')
+            Path(file).write_text(textwrap.dedent(body), encoding="utf-8")
+            return block[0]
         if language == "python":
             body = run_python(textwrap.dedent(body), names, where, found)
         elif language == "console":
@@ -224,6 +235,8 @@ def run_file(path: Path, folder: Path) -> tuple[str, list[Mismatch]]:
         return textwrap.indent(f"```{language}\n{body}```", indent)
 
     with workplace(folder):
+        for name in DOWNLOAD.findall(text):
+            shutil.copyfile(path.parent / name, name)
         return FENCE.sub(run, text), found
 
 
