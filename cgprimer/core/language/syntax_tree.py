@@ -16,7 +16,8 @@ from cgprimer.core.language.tokens import locate_tokens
 from cgprimer.errors import Source, Span
 
 T = TypeVar("T")
-Shape: TypeAlias = tuple[int, ...]  #: of a value, for one sample
+Shape: TypeAlias = tuple[int, ...]
+"""The lengths of the axes of a value for one sample; ``()`` for a scalar."""
 
 
 # eq=False and repr=False: the generated methods would recurse into the tree.
@@ -131,6 +132,7 @@ class Apply:
 
 
 Expression: TypeAlias = Number | Name | Apply
+"""A syntax tree: a number, a name, or the application of a primitive to arguments."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
