@@ -81,7 +81,7 @@ def write_sources(project: Path) -> None:
     pages = project / "docs"
     shutil.copytree(DOCS, pages, ignore=shutil.ignore_patterns("site"))
     shutil.copytree(SITE / "assets", pages / "assets")
-    for name in ("zensical.toml", "docstrings.py"):
+    for name in ("zensical.toml", "docstrings.py", "command_tables.py"):
         shutil.copyfile(SITE / name, project / name)
     for page in pages.rglob("*.md"):
         text = page.read_text(encoding="utf-8")
