@@ -6,7 +6,19 @@ from collections.abc import Callable
 
 from ..measuring import Row
 from ..settings import Settings
-from . import costs, epochs, first, gpu, gradients, homework, learning, matrices, reading, recorded
+from . import (
+    certified_fits,
+    costs,
+    epochs,
+    first,
+    gpu,
+    gradients,
+    homework,
+    learning,
+    matrices,
+    reading,
+    recorded,
+)
 
 Section = Callable[[Settings], list[Row]]
 
@@ -24,6 +36,7 @@ SECTIONS: dict[str, Section] = {
     "recorded": recorded.recorded,
     "matrices": matrices.matrices,
     "learning": learning.learning,
+    "fits": certified_fits.certified_fits,
     "homework": homework.homework,
     "million": first.million,
 }

@@ -58,7 +58,7 @@ def learning(settings: Settings) -> list[Row]:
     return [*_calls(settings), *_sweep(settings), *_fits(settings), *_files(settings)]
 
 
-def _least(run: Callable[[], Any], times: int) -> float:
+def measure_least(run: Callable[[], Any], times: int) -> float:
     found = []
     for _ in range(times):
         begin = time.process_time()
@@ -79,9 +79,9 @@ def _calls(settings: Settings) -> list[Row]:
             ours(work, settings.device, "sgd", batch, epochs) for epochs in (1, 1 + _FURTHER)
         )
         mine.run()
-        one = _least(mine.run, times)
+        one = measure_least(mine.run, times)
         rows.append(Row("learning", where, "a call of train", one))
-        further = (_least(longer.run, times) - one) / _FURTHER
+        further = (measure_least(longer.run, times) - one) / _FURTHER
         rows.append(Row("learning", where, "a further epoch in the same call", further))
         by_hand = next(p for p in epoch_loops.LOOPS if p.name.startswith("numba"))
         if (reason := by_hand.missing()) or settings.quick:
@@ -89,7 +89,7 @@ def _calls(settings: Settings) -> list[Row]:
             continue
         peer = by_hand.prepare(work, settings, "sgd", RATES["sgd"], batch)
         peer.run()
-        rows.append(Row("learning", where, by_hand.name, _least(peer.run, times)))
+        rows.append(Row("learning", where, by_hand.name, measure_least(peer.run, times)))
     return rows
 
 
@@ -124,7 +124,7 @@ def _fits(settings: Settings) -> list[Row]:
     for pairs in (False, True):
         what = f"{many:,} bootstrap fits of Misra1a, {'samples' if pairs else 'residuals'} drawn"
         again = partial(found.bootstrap, many, seed=0, pairs=pairs)
-        rows.append(Row("learning", FIT, what, _least(again, 1)))
+        rows.append(Row("learning", FIT, what, measure_least(again, 1)))
     certified, _, _ = nist.problem("Thurber")
     start = ",".join(f"{name}={value!r}" for name, value in certified["start1"].items())
     command = [sys.executable, "-m", "cgprimer", "fit", "-e", certified["model"],

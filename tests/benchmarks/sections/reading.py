@@ -103,19 +103,25 @@ def processes(settings: Settings) -> list[Row]:
     start = [command] if Path(command).exists() else [sys.executable, "-m", "cgprimer"]
     lecture = str(ROOT / "examples" / "lecture.cg")
     with tempfile.TemporaryDirectory() as folder:
-        picture = str(Path(folder) / "lecture.png")
+        picture, page = str(Path(folder) / "lecture.png"), str(Path(folder) / "lecture.html")
+        sine = str(ROOT / "examples" / "sine.cg")
         commands = {
             'python -c "import click"': [sys.executable, "-c", "import click"],
             'python -c "import numpy"': [sys.executable, "-c", "import numpy"],
             "cgprimer --help": [*start, "--help"],
             "cgprimer grad": [*start, "grad", lecture],
             "cgprimer draw": [*start, "draw", lecture, "-o", picture],
+            "cgprimer draw --adjoints": [*start, "draw", lecture, "--adjoints", "-o", picture],
+            "cgprimer compare": [*start, "compare", lecture],
+            "cgprimer step": [*start, "step", lecture, "--force", "-o", page],
+            "cgprimer plot error": [*start, "plot", "error", sine, "-o", picture],
+            "cgprimer plot surface": [*start, "plot", "surface", lecture, "-o", picture],
             "cgprimer train --epochs 0": [*start, "train", lecture, "--epochs", "0"],
             "cgprimer train --engine auto": [*start, "train", lecture, "--engine", "auto"],
             "cgprimer train --engine numpy": [*start, "train", lecture, "--engine", "numpy"],
         }
         if settings.quick:
-            commands = {k: v for k, v in commands.items() if "train" not in k and "draw" not in k}
+            commands = dict([*commands.items()][:4])
 
         def entry(arguments: list[str]) -> Callable[[], Entry]:
             run = lambda: subprocess.run(  # noqa: E731 - a name is shorter than a nested def
