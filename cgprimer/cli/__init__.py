@@ -25,7 +25,7 @@ _COMMANDS = {
     "train": "Learn a graph's parameters from data.",
     "sweep": "Train with each combination of settings, and compare the runs.",
     "predict": "Predict outputs for new inputs with the learned parameters of a run.",
-    "score": "Compute loss, R^2 and confusion matrix of a run on other samples.",
+    "score": "Compute loss, R^2 and confusion matrix of a run on new samples.",
     "fit": "Fit a graph's parameters by least squares, with standard errors.",
     "identifiability": "Find the parameters that the data determine.",
     "ensemble": "Train an ensemble on bootstrap samples and average its predictions (bagging).",

@@ -149,7 +149,7 @@ def _format_errors(bag: Ensemble, result: dict[str, Any]) -> str:
             f"out of bag: mean squared error {format_number(unseen['squared-error'])}{classes}"
             f" over {unseen['samples']:,} samples",
         ]
-    heading = f"{result['others']:,} other samples"
+    heading = f"{result['others']:,} new samples"
     if names := [*bag.varied[0]]:
         rows = [
             [str(k), *(format_cell(one[name]) for name in names), format_number(error)]

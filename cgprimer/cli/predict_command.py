@@ -47,9 +47,9 @@ def command(
     from cgprimer.training.data import Dataset
 
     check_outputs(force, output)
-    learnt = load_run_or_fit(run)
-    samples = Dataset.load(data, inputs=learnt.known_graph.inputs, columns=columns)
-    outputs = learnt.predict(samples)
+    saved_run = load_run_or_fit(run)
+    samples = Dataset.load(data, inputs=saved_run.known_graph.inputs, columns=columns)
+    outputs = saved_run.predict(samples)
     if as_json:
         echo_json(outputs)
         return

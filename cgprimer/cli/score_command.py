@@ -32,7 +32,7 @@ def command(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Compute loss, R^2 and, for classes, the confusion matrix of a run on other samples.
+    """Compute loss, R^2 and, for classes, the confusion matrix of a run on new samples.
 
     \b
     Examples:
@@ -48,13 +48,13 @@ def command(
     from cgprimer.training.losses import load_samples
 
     check_outputs(force, plot=plot)
-    learnt = load_run_or_fit(run)
-    samples = load_samples(learnt.known_graph, data, learnt.settings["loss"], columns)
-    score = learnt.score(samples)
+    saved_run = load_run_or_fit(run)
+    samples = load_samples(saved_run.known_graph, data, saved_run.settings["loss"], columns)
+    score = saved_run.score(samples)
     if as_json:
         echo_json(score.as_dict())
     else:
         click.echo("\n".join(format_score(score)))
-    save_plot(plot, "boundary", learnt, samples, dark=dark)
+    save_plot(plot, "boundary", saved_run, samples, dark=dark)
     if plot:
         note(f"wrote {plot}")

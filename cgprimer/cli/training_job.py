@@ -166,7 +166,7 @@ def _print_results(
     if not as_json:
         click.echo(format_run(run, determined, graph, converged=converged))
         if score is not None:
-            samples = "other samples" if validation else "samples"
+            samples = "validation samples" if validation else "samples"
             click.echo("\n".join(["", *format_score(score, samples)]))
         return
     result = {k: v for k, v in run_as_dict(run, graph).items() if k not in _NOT_PRINTED}

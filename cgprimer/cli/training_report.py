@@ -38,8 +38,9 @@ def format_run(
     rows = _build_parameter_rows(run, determined, graph, converged)
     # Only generated data have true values; otherwise the declared values are printed.
     reference = "true" if run.truth else "declared"
-    header = ["parameter", "learnt" if converged else "so far", reference, ""]
-    width = 4 if any(row[3] for row in rows) else 3
+    header = ["parameter", "learned" if converged else "so far", reference, ""]
+    columns = [k for k in range(4) if k < 2 or any(row[k] for row in rows)]
+    cells = [[row[k] for k in columns] for row in [header, *rows]]
     sentences = determined.sentences(graph.outputs) if determined else []
     lines = [
         *_format_losses(run),
@@ -48,7 +49,7 @@ def format_run(
         *_suggest_longer_training(run, converged),
         *_format_worker_record(run),
         "",
-        table(header[:width], [row[:width] for row in rows], left=(0, 3)),
+        table(cells[0], cells[1:], left=(0, *([len(columns) - 1] if 3 in columns else []))),
         *([""] if sentences else []),
         *sentences,
     ]
@@ -139,7 +140,7 @@ def _format_validation_losses(run: TrainingRun) -> list[str]:
     losses, samples = run.validation_losses, run.settings["validation_samples"]
     if not (losses and samples):
         return []
-    over = f"over {samples:,} other samples"
+    over = f"over {samples:,} samples"
     finite = [(loss, epoch) for epoch, loss in enumerate(losses, start=1) if isfinite(loss)]
     if not finite:
         return [

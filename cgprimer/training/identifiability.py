@@ -115,8 +115,14 @@ def _describe_null_direction(direction: Mapping[str, float], outputs: str, every
     order = "" if everywhere else "to first order, "
     return (
         f"{', '.join(others)} and {last} cannot be determined separately{where}:"
-        f" {order}{' and '.join(moves)} leaves {outputs} unchanged."
+        f" {order}{_join_clauses(moves)} leaves {outputs} unchanged."
     )
+
+
+def _join_clauses(clauses: Sequence[str]) -> str:
+    """Join clauses with commas and a final "and"."""
+    *others, last = clauses
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def identifiability(

@@ -197,7 +197,7 @@ def _display_run(run: TrainingRun) -> Bundle:
     from cgprimer.visualization.plots.loss_plot import loss
 
     run = run.in_numbers()
-    columns = {"start": run.start, "learnt": run.parameters, "true": run.truth}
+    columns = {"start": run.start, "learned": run.parameters, "true": run.truth}
     columns = {title: values for title, values in columns.items() if values}
     rows = [
         [name, *(format_number(values.get(name)) for values in columns.values())]

@@ -121,7 +121,7 @@ def test_validation_by_share_and_by_file(tmp_path: Path) -> None:
     share = ("--validation", "0.25", "--save", tmp_path / "run.json")
     text = good("train", LECTURE, *SHORT, *share)
     assert "over 150 samples" in text
-    assert "over 50 other samples" in text
+    assert "over 50 samples" in text
     saved = json.loads((tmp_path / "run.json").read_text())
     assert len(saved["validation_losses"]) == len(saved["epoch_losses"]) == 3
     assert saved["settings"]["validation"] == 0.25
@@ -140,7 +140,7 @@ def test_validation_losses_that_are_not_finite_are_said_once(tmp_path: Path) -> 
     data = ("-e", "xw = k*log(xa)", "--truth", "k=2", "--low", "1", "--high", "2")
     text = good("train", *data, *SHORT, "--validation", others)
     assert text.count("validation") == 1
-    assert "no finite validation loss over 2 other samples" in text
+    assert "no finite validation loss over 2 samples" in text
     assert "validation" not in good("train", *data, *SHORT)
 
 

@@ -171,8 +171,8 @@ def summarize_record(record: TeamRecord, steps: int) -> list[str]:
         f"{pluralize(record.workers, 'worker')}, {record.protocol}: {steps:,} steps in"
         f" {format_number(record.clock, 5)} s{virtual},"
         f" {format_number(record.clock / max(1, steps), 4)} s per step",
-        f"of the workers' time: {', '.join(parts)}",
-        f"the busiest worker is used {most} % of the time, the idlest {least} %",
+        f"time of the workers: {', '.join(parts)}",
+        f"utilization of the workers: {least} % to {most} % of the time",
     ]
     if record.staleness and (not record.has_stages or record.has_replicas):
         oldest = max(record.staleness)
