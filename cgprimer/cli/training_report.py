@@ -9,6 +9,7 @@ import numpy as np
 from cgprimer.analysis.text_tables import table
 from cgprimer.core.operations.array_shapes import format_shape
 from cgprimer.core.tape.scalarization import split_arrays
+from cgprimer.errors import pluralize
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.number_format import format_number
 from cgprimer.tapes import elements
@@ -67,7 +68,8 @@ def _format_losses(run: TrainingRun) -> list[str]:
     choices = ", ".join(f"{name} {settings[name]}" for name in ("method", "engine", "optimizer"))
     lines = [
         f"loss {format_number(run.start_loss)} -> {format_number(run.loss)}{fraction}",
-        f"{run.epochs:,} epochs, {run.steps:,} steps over {samples:,} samples,"
+        f"{pluralize(run.epochs, 'epoch')}, {pluralize(run.steps, 'step')} over"
+        f" {pluralize(samples, 'sample')},"
         f" {run.seconds:.3f} s; {choices}",
     ]
     if run.penalty:

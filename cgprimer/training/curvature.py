@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from cgprimer.core.tape.scalarization import estimate_scalar_cost
 from cgprimer.errors import CgprimerError
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.training.constraints import Constraints
-from cgprimer.training.data import Blocks, Dataset
+from cgprimer.training.data import Blocks, Dataset, require_in_memory, resolve_dataset
 from cgprimer.training.losses import convert_sample_columns
 from cgprimer.training.objective import Objective
 from cgprimer.training.runs import TrainingRun
@@ -34,7 +35,7 @@ _MAX_OPERATIONS = 50_000_000  # of all products over all samples: about a second
 
 def stable_learning_rate(
     graph: ExpressionGraph,
-    dataset: Dataset,
+    dataset: Dataset | str | Path,
     parameters: Mapping[str, Any],
     *,
     loss: str = "squared-error",
@@ -61,6 +62,9 @@ def stable_learning_rate(
     >>> stable_learning_rate(graph, data, {"k": 0.0})  # the mean of xa^2 is 5, the Hessian 10
     0.2
     """
+    dataset = require_in_memory(
+        resolve_dataset(dataset, graph), "stable_learning_rate requires a dataset in memory"
+    )
     objective = Objective(graph, loss=loss, engine="plain", samples=len(dataset))
     curvature = find_maximum_eigenvalue(objective, dataset, parameters)
     return 2 / curvature if curvature > 0 else float("inf")

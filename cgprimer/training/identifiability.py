@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from cgprimer.errors import pluralize
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.number_format import format_number
 from cgprimer.support.validation import check_choice
-from cgprimer.training.data import Blocks, Dataset
+from cgprimer.training.data import Blocks, Dataset, resolve_dataset
 from cgprimer.training.parameter_vector import ParameterVectors
 
 Array = Any
@@ -96,7 +97,7 @@ class Identifiability:
         if self.condition > _ILL_CONDITIONED:
             lines.append(
                 f"The data hardly determine some combinations (condition number"
-                f" {format_number(self.condition, 1)}): parameters far from the ground truth can"
+                f" {format_number(self.condition, 1)}): parameters far from the result can"
                 " fit the data nearly as well."
             )
         return lines
@@ -127,7 +128,7 @@ def _join_clauses(clauses: Sequence[str]) -> str:
 
 def identifiability(
     graph: ExpressionGraph,
-    dataset: Dataset | Blocks,
+    dataset: Dataset | Blocks | str | Path,
     parameters: Mapping[str, Any],
     *,
     wrt: Sequence[str] = (),
@@ -136,7 +137,8 @@ def identifiability(
 
     Args:
         graph: the graph.
-        dataset: the data, of which up to 1,000 evenly spaced samples of the first block are used.
+        dataset: the data or the path of a data file, of which up to 1,000 evenly spaced samples
+            of the first block are used.
         parameters: the values at which the Jacobian is evaluated.
         wrt: names of the elements of parameters to analyse, with the others fixed; by default all.
 
@@ -156,7 +158,7 @@ def identifiability(
         check_choice("parameter", name, vectors.elements)
     names = tuple(wrt) or vectors.elements
     indices = [k for k, name in enumerate(vectors.elements) if name in names]
-    dataset = dataset.block(0)
+    dataset = resolve_dataset(dataset, graph).block(0)
     samples = select_spaced_samples(dataset)
     inputs = {n: dataset.inputs[n][samples] for n in graph.inputs}
     if len(names) > _MAX_PARAMETERS:

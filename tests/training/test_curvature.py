@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -102,3 +103,13 @@ def test_the_rate_is_that_of_the_steps_as_they_are(
         assert (run.stopped == "diverged") == grows, run.loss
     said = float(run.reason.rpartition("about ")[2])
     assert said == pytest.approx(stable, rel=0.06)  # two digits
+
+
+@pytest.mark.parametrize("function", [cgprimer.identifiability, cgprimer.stable_learning_rate])
+def test_data_may_be_a_file(function, tmp_path: Path) -> None:
+    data = cgprimer.make_dataset(LINE, truth={"k": 1, "b": 2}, samples=20)
+    data.save(tmp_path / "line.csv")
+    point = {"k": 0.5, "b": 1.0}
+    assert function(LINE, tmp_path / "line.csv", point) == function(LINE, data, point)
+    with pytest.raises(cgprimer.UsageError):
+        function(LINE, 3, point)
