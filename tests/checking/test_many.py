@@ -387,6 +387,35 @@ def hostile() -> Result:
     return Result("half", f"={HOSTILE}.py", parts, HOSTILE + "\x07", 0.5, failure)
 
 
+@pytest.mark.parametrize(
+    ("points", "said"),
+    [
+        ((10, 20), "median: 15 of 20 points (75 %)"),
+        ((20, 10, 0), "median: 10 of 20 points (50 %)"),
+        ((0, 10, 11, 20), "median: 10.5 of 20 points (52 %)"),
+        ((), "median: –"),
+    ],
+)
+def test_the_median_of_a_class(points: tuple[float, ...], said: str) -> None:
+    results = [
+        Result("half", f"{k}.py", (Part("all", 20, one, "wrong"),)) for k, one in enumerate(points)
+    ]
+    assert said in render_class_page(results, "Homework")
+
+
+def test_a_failure_without_parts_has_not_all_points() -> None:
+    results = [create_failed_result("half", "ann.py", {}, Failure("time", "over 5 s"))]
+    assert "; 0 with all points." in render_class_page(results, "Homework")
+
+
+def test_the_median_of_results_with_different_maxima_is_a_percentage() -> None:
+    results = [
+        Result("half", f"{k}.py", (Part("all", 4 * k, k, "wrong"), Part("more", 2, 2, "right")))
+        for k in (1, 2)
+    ]
+    assert "median: 45 %;" in render_class_page(results, "Homework")
+
+
 def test_text_from_outside_is_escaped_wherever_it_goes() -> None:
     page = render_class_page([hostile()], HOSTILE)
     assert "<script>" not in page

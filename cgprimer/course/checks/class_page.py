@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import NamedTuple
 
 from cgprimer.course.checks.check_results import Part, Result, Verdict
@@ -102,16 +103,14 @@ def render_class_page(
 
 def _summarize_results(results: Sequence[Result]) -> str:
     """Return a sentence with the median, and the numbers of all and of complete submissions."""
-    ordered = sorted(results, key=lambda result: result.percent)
-    median = ordered[len(ordered) // 2] if ordered else None
-    points = (
-        f"{median.points:g} of {median.possible:g} points ({_format_percent(median)})"
-        if median
-        else "–"
-    )
-    n_complete = sum(result.points >= result.possible for result in results)
+    middle = f"{median(result.percent for result in results):.0f} %" if results else "–"
+    possible = {result.possible for result in results}
+    if len(possible) == 1:  # otherwise, points of different results are not comparable
+        points = median(result.points for result in results)
+        middle = f"{points:g} of {possible.pop():g} points ({middle})"
+    n_complete = sum(r.points >= r.possible and not r.failure for r in results)
     submissions = pluralize(len(results), "submission")
-    return f"{submissions}; median: {points}; {n_complete} with all points."
+    return f"{submissions}; median: {middle}; {n_complete} with all points."
 
 
 def _format_percent(result: Result) -> str:
