@@ -293,12 +293,14 @@ def _check_submissions(
         )
     journal = ResultJournal(Path(options.journal) if options.journal else None, fresh=options.fresh)
     _check_result_paths(options, set(journal.written_files), for_gradescope)
+    students = read_roster(options.students) if options.students else []
     with progress_bar("checking", len(files) > 1) as on_result:
         batch = check_all(
-            check, files, limits, jobs=options.jobs, journal=journal, on_result=on_result
-        )
+            check, files, limits, jobs=options.jobs, journal=journal, on_result=on_result,
+            students=students,
+        )  # fmt: skip
     title = f"{check.name}: {folder.resolve().name if folder else 'submissions'}"
-    written = _write_result_files(batch, title, options)
+    written = _write_result_files(batch, title, options, students)
     own_files = {str(Path(path).resolve()) for path in written}
     journal.written_files = sorted(own_files | {*journal.written_files})
     journal.save()
@@ -366,13 +368,14 @@ def _check_result_paths(options: CheckOptions, own_files: set[str], for_gradesco
         check_outputs(options.force, folder=folder)
 
 
-def _write_result_files(batch: Batch, title: str, options: CheckOptions) -> list[str]:
+def _write_result_files(
+    batch: Batch, title: str, options: CheckOptions, students: Sequence[Student]
+) -> list[str]:
     """Write the requested result files, and return their paths.
 
     Table and page are for the instructor and contain all details; JUnit and Gradescope show what
     ``--feedback`` allows.
     """
-    students = read_roster(options.students) if options.students else []
     results = batch.results
     shown = [result.at(options.feedback) for result in results]
     contents: dict[str, str] = {}
@@ -445,6 +448,9 @@ def _print_batch(batch: Batch, results: Sequence[Result], options: CheckOptions,
     click.echo(table(["submission", "points", "of", "mistakes"], rows, left=(0, 3)))
     for mistake, who in group_by_mistake(results).items():
         click.echo(f"{len(who)} x {mistake}")
+    for result in batch.results:
+        if result.failure and result.failure.kind == "sheet":
+            note(f"note: {result.submission}: {result.failure.message}")
     for name, earlier in batch.same.items():
         note(f"note: {name} and {earlier} have identical contents")
     for student, repeated in find_repeated_submissions(

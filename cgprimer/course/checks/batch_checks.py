@@ -10,7 +10,7 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,6 +21,7 @@ from cgprimer.course.checks.result_journal import ResultJournal
 from cgprimer.course.checks.sandbox import Limits, MachineError, Submission, stop_submissions
 from cgprimer.course.checks.submission_files import read_regular_file
 from cgprimer.course.checks.submission_search import PROGRAM_ENDINGS, list_file_names
+from cgprimer.course.exercises.roster import Student
 from cgprimer.errors import CgprimerError, UsageError, join_names
 
 _MAX_BYTES = 10_000_000  # of a file whose content is compared
@@ -49,6 +50,8 @@ class Check:
             notebook.
         parts: the maximum points of each part.
         endings: the endings of file names of submissions.
+        find_failures: a function from the files of all submissions, keyed by name, and the class
+            list to failures that do not depend on the content of a file alone.
     """
 
     name: str
@@ -58,6 +61,9 @@ class Check:
     call: str = ""
     parts: dict[str, float] = field(default_factory=dict)
     endings: tuple[str, ...] = PROGRAM_ENDINGS
+    find_failures: Callable[[Mapping[str, Path], Sequence[Student]], Mapping[str, Failure]] = (
+        lambda files, students: {}
+    )
 
     def key(self, submission: bytes, limits: Limits) -> str:
         """Return a hash of the check, the limits and the submission, which determine the result."""
@@ -91,6 +97,7 @@ def check_all(
     jobs: int = 1,
     journal: ResultJournal | None = None,
     on_result: Callable[[int, int], None] | None = None,
+    students: Sequence[Student] = (),
 ) -> Batch:
     """Check many submissions; identical submissions are checked only once.
 
@@ -103,6 +110,7 @@ def check_all(
         jobs: the number of submissions that are checked at a time.
         journal: results of earlier runs, which are not checked again; updated.
         on_result: a function called after each result with the number of finished and all results.
+        students: the class list, if there is one.
 
     Raises:
         UsageError: the journal cannot be written.
@@ -137,6 +145,9 @@ def check_all(
     finished = {
         name: replace(results[key], submission=name) for name, key in keys.items() if key in results
     }
+    readable = {name: files[name] for name, result in finished.items() if not result.failure}
+    for name, failure in check.find_failures(readable, students).items():
+        finished[name] = finished[name].reject(failure)
     return Batch(
         tuple(finished.values()),
         reused,

@@ -32,6 +32,7 @@ KINDS = {  # headings of failures, keyed by kind
     "shape": "wrong shape",
     "value": "not numbers",
     "answers": "broken answers",
+    "sheet": "another student's sheet",
     "grader": "error in the grader",
 }
 
@@ -270,6 +271,14 @@ class Result:
             return part.points
         failure = self.failure if part.verdict == "not run" and level != "points" else None
         raise AssertionError(str(failure or (part if level == "mistake" else part.verdict)))
+
+    def reject(self, failure: Failure) -> Result:
+        """Return the result without its points and verdicts, and with a failure."""
+        parts = tuple(
+            Part(part.name, part.possible, 0, "not run", problem=part.problem)
+            for part in self.parts
+        )
+        return replace(self, parts=parts, failure=failure)
 
     def at(self, level: str) -> Result:
         """Return the result reduced to the details that a feedback level shows.

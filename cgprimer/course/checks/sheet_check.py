@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from cgprimer.course.checks.batch_checks import Check
 from cgprimer.course.checks.check_results import Failure, Result, create_failed_result, sanitize
 from cgprimer.course.checks.sandbox import Limits, Submission
+from cgprimer.course.checks.sheet_owners import find_exchanged_sheets
 from cgprimer.course.checks.sheets.answer_files import (
     ENDINGS,
     Answers,
@@ -45,7 +47,8 @@ def check_trace(
         follows from earlier mistakes gets all points, with a message. No correct number is shown.
 
     Raises:
-        DataError: a file cannot be read, or the answers belong to another sheet.
+        DataError: a file cannot be read, or the answers belong to another sheet, or to the sheet
+            of another student than the name of their file says.
 
     >>> from cgprimer.course.checks.sheets.sheet_problems import Problem
     >>> text = "input xa = 3; xb = xa^2; xw = xb + xa"
@@ -56,13 +59,17 @@ def check_trace(
     >>> found.parts[1].message
     'follows from an earlier mistake'
     """
-    if isinstance(answers, str | Path):
-        name = Path(answers).name
+    file = Path(answers) if isinstance(answers, str | Path) else None
+    name = file.name if file else name
     answers = _convert_answers(answers)
     if isinstance(sheet, Mapping):
         sheet = parse_sheet(sheet, "the sheet")
     if not isinstance(sheet, Sheet):
-        sheet = _select_sheet(read_sheets(sheet), answers, sheet, name)
+        sheets = read_sheets(sheet)
+        if file and (failure := find_exchanged_sheets(sheets, {name: file}).get(name)):
+            hint = "rename the file if its name is wrong"
+            raise DataError(f"{name}: {failure.message}", hint=hint)
+        sheet = _select_sheet(sheets, answers, sheet, name)
     if answers.sheet and answers.sheet != sheet.identifier:
         problem = f"but this is sheet {sheet.identifier}"
         message = f"{name} contains answers to sheet {answers.sheet}, {problem}"
@@ -126,8 +133,9 @@ def build_trace_check(sheet: str | Path) -> Check:
     calls = [f"cgprimer.check_trace({one.to_dict()!r}, NAMES)" for one in single]
     forms = [format_python_form(one) for one in single]
     return Check(
-        "trace", ",".join(sheets), run, "".join(forms), "".join(calls), parts, endings=ENDINGS
-    )
+        "trace", ",".join(sheets), run, "".join(forms), "".join(calls), parts, endings=ENDINGS,
+        find_failures=partial(find_exchanged_sheets, sheets),
+    )  # fmt: skip
 
 
 def _find_equal_points(sheets: Sequence[Sheet]) -> dict[str, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from cgprimer.course.checks.sheets.answer_forms import format_csv_form
@@ -48,7 +49,7 @@ def write_exercises(
     for student, sheet in sheets:
         if not all_sheets:  # no folders are created if the first sheet fails
             _create_folders(root)
-        all_sheets.append(sheet)
+        all_sheets.append(replace(sheet, file=student.file if student.name else ""))
         write_atomically(root / STUDENTS / f"{student.file}.csv", format_csv_form(sheet))
         for name in formats:
             for part, ending in ((STUDENTS, ""), (GRADER, "-solution")):

@@ -78,11 +78,13 @@ class Sheet:
         problems: the problems, in order.
         title: the heading.
         student: the name of the student; empty if the sheet is for everybody.
+        file: the name of the student's files without ending; empty if it is unknown.
     """
 
     problems: tuple[Problem, ...]
     title: str = "Exercises"
     student: str = ""
+    file: str = ""
 
     @property
     def identifier(self) -> str:
@@ -97,7 +99,8 @@ class Sheet:
             {"kind": p.kind, "graph": p.graph, "asked": dict(p.asked)} for p in self.problems
         ]
         header = {"format": FORMAT, "sheet": self.identifier, "title": self.title}
-        return {**header, "student": self.student, "problems": problems}
+        file = {"file": self.file} if self.file else {}
+        return {**header, "student": self.student, **file, "problems": problems}
 
     def __repr__(self) -> str:
         kinds = ", ".join(p.kind for p in self.problems)
@@ -120,7 +123,7 @@ def parse_sheet(data: Any, where: str) -> Sheet:
         problems = tuple(
             Problem(str(p["kind"]), str(p["graph"]), dict(p["asked"])) for p in data["problems"]
         )
-        sheet = Sheet(problems, str(data["title"]), str(data["student"]))
+        sheet = Sheet(problems, str(data["title"]), str(data["student"]), str(data.get("file", "")))
         identifier = data["sheet"]
     except (TypeError, KeyError, ValueError, AttributeError):
         raise DataError(f"{where} is not a cgprimer sheet") from None
