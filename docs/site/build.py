@@ -13,13 +13,15 @@ import importlib
 import inspect
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
 import tomllib
 from collections import Counter
-from itertools import groupby
+from functools import partial
+from html import escape
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,27 +29,29 @@ DOCS, SITE, NOTEBOOKS = ROOT / "docs", ROOT / "docs" / "site", ROOT / "examples"
 CONFIGURATION = tomllib.loads((SITE / "zensical.toml").read_text(encoding="utf-8"))
 PUBLIC_MODULES = ("expressions", "networks", "plot", "tapes")
 
-# Pages that the package writes and the site shows in frames, each with its commands.
+# Pages that the package writes, each with its commands. In place of a picture with the name of such
+# a page, the site shows the page itself.
 LIVE = {
-    "step-lecture.html": ["step lecture -o step-lecture.html"],
-    "compare-lecture.html": ["compare lecture -o compare-lecture.html"],
-    "workers.html": [
-        "train lecture --samples 2000 --workers 8 --simulate --protocol backup --save backup.json",
-        "plot workers backup.json -o workers.html",
+    "step-page": ["step lecture -o step-page.html"],
+    "comparison-page": ["compare lecture -o comparison-page.html"],
+    "round-page": [
+        'train -e "xw = k*xa + b; parameter k=3, b=-1" --samples 2000 --noise 0.1 --optimizer sgd'
+        " --learning-rate 0.1 --schedule constant --batch-size 5 --epochs 2 --workers 8 --simulate"
+        " --protocol backup --backup 2 --save backup.json",
+        "plot workers backup.json -o round-page.html",
     ],
-    "boundary.html": [
+    "boundary-page": [
         "new mlp 2-6-1 --output sigmoid --values -o bend.cg",
         "data bend.cg --classes moons --samples 200 -o bend.csv",
         "train bend.cg --data bend.csv --loss cross-entropy --learning-rate 0.05 --epochs 150"
         " --save bend.json",
-        "plot boundary bend.json --data bend.csv -o boundary.html",
+        "plot boundary bend.json --data bend.csv -o boundary-page.html",
     ],
 }
 
 PROMPTS = re.compile(r"^( *)```python\n(?=\1>>> )", re.MULTILINE)
 DIRECTIVE = re.compile(r"^::: (cgprimer[\w.]*)$", re.MULTILINE)
-SECTION = re.compile(r"^(?=#{2,3} )", re.MULTILINE)
-PICTURES = re.compile(r"((?:^!\[.*\]\(.*\)\n\n?)+)", re.MULTILINE)
+PICTURE = re.compile(r"^(-   )?!\[(.*)\]\(((?:[^)]*/)?([\w-]+)\.\w+)\)$", re.MULTILINE)
 SOLUTION = re.compile(r"^( *)### BEGIN SOLUTION\n.*?### END SOLUTION$", re.MULTILINE | re.DOTALL)
 HIDDEN = re.compile(
     r"^ *### BEGIN HIDDEN TESTS\n.*?### END HIDDEN TESTS$", re.MULTILINE | re.DOTALL
@@ -85,36 +89,25 @@ def write_sources(project: Path) -> None:
         shutil.copyfile(SITE / name, project / name)
     for page in pages.rglob("*.md"):
         text = page.read_text(encoding="utf-8")
-        text = arrange_cards(text) if page.stem == "gallery" else text
+        root = "../" * len(page.relative_to(pages).parent.parts)
+        text = PICTURE.sub(partial(show_picture, root=root), text)
         page.write_text(PROMPTS.sub(r"\1```pycon\n", text), encoding="utf-8")
     write_live_pages(pages / "live")
     for notebook in sorted(NOTEBOOKS.glob("*.ipynb")):
         write_notebook(notebook, pages / "learn" / "notebooks")
 
 
-def arrange_cards(text: str) -> str:
-    """Put each picture of the gallery on a card, with the text and the command above it."""
-    introduction, *sections = SECTION.split(text)
-    blocks = [(False, f"---\nhide: [toc]\n---\n{introduction}")]
-    for section in sections:
-        heading, _, body = section.partition("\n")
-        *cards, rest = PICTURES.split(f"{body}\n")
-        if heading.startswith("## "):
-            blocks.append((False, heading))
-            heading = ""
-        for words, pictures in zip(cards[::2], cards[1::2], strict=True):
-            linked = re.sub(r"(!\[.*\])(\(.*\))", r"[\1\2]\2", pictures)
-            blocks.append((True, wrap("card", f"{heading}\n{words}{linked}")))
-            heading = ""
-        blocks += [(False, f"{heading}\n{rest}")] if (heading + rest).strip() else []
-    groups = groupby(blocks, key=lambda block: block[0])
-    texts = [(on_card, "\n\n".join(text for _, text in group)) for on_card, group in groups]
-    return "\n\n".join(wrap("gallery", text) if on_card else text for on_card, text in texts)
-
-
-def wrap(kind: str, text: str) -> str:
-    """Return Markdown in an element of the given class."""
-    return f'<div class="{kind}" markdown>\n\n{text}\n\n</div>'
+def show_picture(picture: re.Match[str], root: str = "../") -> str:
+    """Return a picture that links to its file, or a page of the package in a frame."""
+    card, words, path, name = picture.groups()
+    live = f"{root}live/{name}.html"
+    target = live if name in LIVE else path
+    if card:
+        return f"{card}[![{words}]({path})]({target})"
+    if target == path:
+        return picture[0]
+    frame = f'<iframe src="{live}" title="{escape(words)}" loading="lazy"></iframe>'
+    return f'<div class="live">{frame}</div>\n\n[Open this page on its own]({live})'
 
 
 def write_live_pages(folder: Path) -> None:
@@ -123,9 +116,9 @@ def write_live_pages(folder: Path) -> None:
     with tempfile.TemporaryDirectory() as place:
         for name, commands in LIVE.items():
             for command in commands:
-                arguments = [sys.executable, "-m", "cgprimer", *command.split()]
+                arguments = [sys.executable, "-m", "cgprimer", *shlex.split(command)]
                 subprocess.run(arguments, cwd=place, check=True, stdout=subprocess.DEVNULL)
-            shutil.copyfile(Path(place) / name, folder / name)
+            shutil.copyfile(Path(place) / f"{name}.html", folder / f"{name}.html")
 
 
 def write_notebook(source: Path, folder: Path) -> None:

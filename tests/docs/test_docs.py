@@ -13,7 +13,6 @@ import json
 import math
 import os
 import re
-import runpy
 import shlex
 import shutil
 import sys
@@ -31,7 +30,6 @@ from tests.docs.listings import COLUMNS, LINES, LISTING, with_listings
 from tests.test_architecture import PACKAGES
 
 ROOT = Path(__file__).parents[2]
-LIVE = runpy.run_path(str(ROOT / "docs" / "site" / "build.py"))["LIVE"]  # pages in docs/live/
 FILES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # A block of code; the blocks of content tabs are indented by four columns. A title names the file
 # in which readers save the block.
@@ -388,8 +386,6 @@ def test_links_lead_somewhere(path: Path) -> None:
             continue
         file, _, anchor = target.partition("#")
         there = (path.parent / file).resolve() if file else path
-        if there.parent == ROOT / "docs" / "live" and there.name in LIVE:
-            continue
         if not there.exists() or (anchor and anchor not in anchors(there)):
             wrong.append(target)
     assert wrong == []

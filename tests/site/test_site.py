@@ -108,7 +108,7 @@ def test_dark_mode_follows_the_system_and_the_switch(browser: Any, server: str) 
 
 
 def test_code_has_copy_buttons_that_leave_out_prompts_and_output(browser: Any, server: str) -> None:
-    page = visit(browser, f"{server}reference/gallery.html")
+    page = visit(browser, f"{server}learn/train-a-model.html")
     wait(page, "document.querySelector('.md-code__button') !== null")
     copied, shown = page.execute_script(
         """
@@ -136,8 +136,8 @@ def page_with(site: Path, text: str) -> str:
 def test_a_live_page_reacts_to_keys(browser: Any, site: Path, server: str) -> None:
     from selenium.webdriver.common.keys import Keys
 
-    page = visit(browser, server + page_with(site, "live/step-lecture.html"))
-    frame = page.find_element("css selector", "iframe.live")
+    page = visit(browser, server + page_with(site, 'src="../live/step-page.html"'))
+    frame = page.find_element("css selector", ".live iframe")
     page.execute_script("arguments[0].scrollIntoView()", frame)
     page.switch_to.frame(frame)
     try:
