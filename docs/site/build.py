@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import inspect
+import json
 import os
 import re
 import shlex
@@ -62,12 +63,14 @@ def main() -> None:
     """Build the site in the folder that the command line names."""
     parser = argparse.ArgumentParser(description="Build the documentation site.")
     parser.add_argument("--output", type=Path, default=ROOT / "site", help="default: site/")
-    output = parser.parse_args().output.resolve()
+    parser.add_argument("--url", default="", help="address of the site, for its 404 page")
+    options = parser.parse_args()
+    output = options.output.resolve()
     if problems := [*find_unlisted_pages(), *find_unlisted_names(), *find_undocumented_names()]:
         sys.exit("\n".join(problems))
     with tempfile.TemporaryDirectory() as folder:
         project = Path(folder)
-        write_sources(project)
+        write_sources(project, options.url)
         command = [sys.executable, "-m", "zensical", "build", "--strict", "--clean"]
         if subprocess.run(command, cwd=project, check=False).returncode:
             sys.exit("the site has not been built")
@@ -80,13 +83,16 @@ def main() -> None:
 # --- sources -------------------------------------------------------------------------------------
 
 
-def write_sources(project: Path) -> None:
+def write_sources(project: Path, url: str = "") -> None:
     """Write everything that zensical reads to a folder."""
     pages = project / "docs"
     shutil.copytree(DOCS, pages, ignore=shutil.ignore_patterns("site"))
     shutil.copytree(SITE / "assets", pages / "assets")
-    for name in ("zensical.toml", "docstrings.py", "command_tables.py"):
+    for name in ("docstrings.py", "command_tables.py"):
         shutil.copyfile(SITE / name, project / name)
+    text = (SITE / "zensical.toml").read_text(encoding="utf-8")
+    text = text.replace("[project]\n", f"[project]\nsite_url = {json.dumps(url)}\n", 1)
+    (project / "zensical.toml").write_text(text, encoding="utf-8")
     for page in pages.rglob("*.md"):
         text = page.read_text(encoding="utf-8")
         root = "../" * len(page.relative_to(pages).parent.parts)
