@@ -1,17 +1,13 @@
 """Build the documentation site: ``python docs/site/build.py [--output DIR]``.
 
 The site is made from the Markdown files in docs/, with the notebooks of examples/, pages that the
-package writes and the API reference. A broken link, a page that is missing in
-the navigation, or a public name without documentation is an error. The result needs no server:
-open ``site/index.html``.
+package writes and the API reference. A broken link, a page that is missing in the navigation, or a
+public name without documentation is an error. The result needs no server: open ``site/index.html``.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
-import inspect
-import json
 import os
 import re
 import shlex
@@ -19,16 +15,21 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import tomllib
-from collections import Counter
 from functools import partial
 from html import escape
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-DOCS, SITE, NOTEBOOKS = ROOT / "docs", ROOT / "docs" / "site", ROOT / "examples" / "notebooks"
-CONFIGURATION = tomllib.loads((SITE / "zensical.toml").read_text(encoding="utf-8"))
-PUBLIC_MODULES = ("expressions", "networks", "plot", "tapes")
+from completeness import (
+    CONFIGURATION,
+    DOCS,
+    NOTEBOOKS,
+    ROOT,
+    SITE,
+    find_broken_links,
+    find_undocumented_names,
+    find_unlisted_names,
+    find_unlisted_pages,
+)
 
 # Pages that the package writes, each with its commands. In place of a picture with the name of such
 # a page, the site shows the page itself.
@@ -51,7 +52,6 @@ LIVE = {
 }
 
 PROMPTS = re.compile(r"^( *)```python\n(?=\1>>> )", re.MULTILINE)
-DIRECTIVE = re.compile(r"^::: (cgprimer[\w.]*)$", re.MULTILINE)
 PICTURE = re.compile(r"^(-   )?!\[(.*)\]\(((?:[^)]*/)?([\w-]+)\.\w+)\)$", re.MULTILINE)
 SOLUTION = re.compile(r"^( *)### BEGIN SOLUTION\n.*?### END SOLUTION$", re.MULTILINE | re.DOTALL)
 HIDDEN = re.compile(
@@ -75,6 +75,8 @@ def main() -> None:
         if subprocess.run(command, cwd=project, check=False).returncode:
             sys.exit("the site has not been built")
         write_redirects(project / "site")
+        if problems := find_broken_links(project / "site"):
+            sys.exit("\n".join(problems))
         shutil.rmtree(output, ignore_errors=True)
         shutil.copytree(project / "site", output)
     print(f"wrote {output / 'index.html'}")
@@ -91,7 +93,8 @@ def write_sources(project: Path, url: str = "") -> None:
     for name in ("docstrings.py", "command_tables.py"):
         shutil.copyfile(SITE / name, project / name)
     text = (SITE / "zensical.toml").read_text(encoding="utf-8")
-    text = text.replace("[project]\n", f"[project]\nsite_url = {json.dumps(url)}\n", 1)
+    if url:
+        text = text.replace("[project]\n", f'[project]\nsite_url = "{url}"\n', 1)
     (project / "zensical.toml").write_text(text, encoding="utf-8")
     for page in pages.rglob("*.md"):
         text = page.read_text(encoding="utf-8")
@@ -166,68 +169,6 @@ def write_redirects(site: Path) -> None:
             f'<p>This page has moved to <a href="{target}">{target}</a>.</p>\n',
             encoding="utf-8",
         )
-
-
-# --- completeness --------------------------------------------------------------------------------
-
-
-def find_unlisted_pages() -> list[str]:
-    """Return a message for each page that the navigation does not list exactly once."""
-    listed = Counter(re.findall(r"'([^']*\.md)'", repr(CONFIGURATION["project"]["nav"])))
-    pages = [path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")]
-    books = [f"learn/notebooks/{path.stem}.md" for path in NOTEBOOKS.glob("*.ipynb")]
-    return report_differences("zensical.toml", listed, Counter(pages + books))
-
-
-def list_public_names() -> list[str]:
-    """Return the public names of the package, each object under its shortest name."""
-    cgprimer = importlib.import_module("cgprimer")
-    names = {
-        id(getattr(cgprimer, name)): f"cgprimer.{name}"
-        for name in cgprimer.__all__
-        if name not in ("__version__", *PUBLIC_MODULES)
-    }
-    for module_name in PUBLIC_MODULES:
-        module = importlib.import_module(f"cgprimer.{module_name}")
-        for name in dir(module) if module_name == "plot" else list_exports(module):
-            names.setdefault(id(getattr(module, name)), f"cgprimer.{module_name}.{name}")
-    return list(names.values())
-
-
-def list_exports(module: object) -> list[str]:
-    """Return the names of ``__all__``, or of the functions that a module defines."""
-    functions = inspect.getmembers(module, inspect.isfunction)
-    defined = [n for n, f in functions if f.__module__ == module.__name__ and n[0] != "_"]
-    return getattr(module, "__all__", defined)
-
-
-def find_unlisted_names() -> list[str]:
-    """Return a message for each public name that the API pages do not list exactly once."""
-    texts = [path.read_text(encoding="utf-8") for path in (DOCS / "reference").rglob("*.md")]
-    listed = Counter(path for text in texts for path in DIRECTIVE.findall(text))
-    return report_differences("docs/reference/python", listed, Counter(list_public_names()))
-
-
-def report_differences(place: str, listed: Counter[str], expected: Counter[str]) -> list[str]:
-    """Return a message for each item that is missing or superfluous in a list."""
-    missing = [f"{place}: {name} is missing" for name in expected - listed]
-    return missing + [f"{place}: {name} is superfluous" for name in listed - expected]
-
-
-def find_undocumented_names() -> list[str]:
-    """Return a message for each public name or method without a docstring."""
-    import griffe
-
-    package = griffe.load("cgprimer", resolve_aliases=True)
-    found = []
-    for name in list_public_names():
-        item = package[name.removeprefix("cgprimer.")]
-        members = item.members.items() if item.is_class else ()
-        methods = [
-            f"{name}.{n}" for n, m in members if m.is_function and n[0] != "_" and not m.docstring
-        ]
-        found += [name] * (not item.docstring) + methods
-    return [f"{name} has no docstring" for name in found]
 
 
 if __name__ == "__main__":

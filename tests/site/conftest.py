@@ -15,6 +15,7 @@ import pytest
 from tests.pages.conftest import browser  # noqa: F401
 
 ROOT = Path(__file__).parents[2]
+sys.path.append(str(ROOT / "docs" / "site"))  # for the module completeness
 
 
 class QuietHandler(SimpleHTTPRequestHandler):

@@ -5,30 +5,32 @@ from __future__ import annotations
 import runpy
 from pathlib import Path
 
+import completeness
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.site.conftest import ROOT
+
 DOCS = ROOT / "docs"
 BUILD = runpy.run_path(str(DOCS / "site" / "build.py"))
 
 
 def test_the_navigation_lists_every_page_once() -> None:
-    assert str(BUILD["CONFIGURATION"]["project"]["nav"]).count(".md") > 50
-    assert BUILD["find_unlisted_pages"]() == []
+    assert str(completeness.CONFIGURATION["project"]["nav"]).count(".md") > 50
+    assert completeness.find_unlisted_pages() == []
 
 
 def test_every_public_name_is_in_the_reference_once() -> None:
-    assert len(BUILD["list_public_names"]()) > 150
-    assert BUILD["find_unlisted_names"]() == []
+    assert len(completeness.list_public_names()) > 150
+    assert completeness.find_unlisted_names() == []
 
 
 def test_every_public_name_has_a_docstring() -> None:
     pytest.importorskip("griffe", reason="griffe is missing: pip install -e .[docs]")
-    assert BUILD["find_undocumented_names"]() == []
+    assert completeness.find_undocumented_names() == []
 
 
 def test_old_addresses_lead_to_pages() -> None:
-    for old, new in BUILD["CONFIGURATION"]["redirects"].items():
+    for old, new in completeness.CONFIGURATION["redirects"].items():
         assert not (DOCS / old).with_suffix(".md").exists(), old
         assert (DOCS / new.partition("#")[0]).with_suffix(".md").exists(), new
 
@@ -50,3 +52,18 @@ def test_pictures_on_cards_are_links_and_pictures_of_pages_are_frames() -> None:
     frame = show('![A "page"](a/step-page.png)')
     assert 'src="../live/step-page.html" title="A &quot;page&quot;"' in frame
     assert frame.endswith("](../live/step-page.html)")
+
+
+def test_broken_links_are_found(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text('<p id="here"><a href="b.html#there">b</a>', "utf-8")
+    (tmp_path / "b.html").write_text(
+        '<a href="a.html#here"></a> <a id="x" href="c.html"></a> <img alt="" src="d.png">'
+        ' <a href="https://example.org"></a> <a href="#x"></a> <a href="#y"></a>',
+        "utf-8",
+    )
+    assert sorted(completeness.find_broken_links(tmp_path)) == [
+        "a.html: b.html#there leads nowhere",
+        "b.html: #y leads nowhere",
+        "b.html: c.html leads nowhere",
+        "b.html: d.png leads nowhere",
+    ]
