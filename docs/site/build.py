@@ -21,6 +21,7 @@ from pathlib import Path
 
 from completeness import (
     CONFIGURATION,
+    CONTRIBUTING,
     DOCS,
     NOTEBOOKS,
     ROOT,
@@ -53,6 +54,7 @@ LIVE = {
 
 PROMPTS = re.compile(r"^( *)```python\n(?=\1>>> )", re.MULTILINE)
 PICTURE = re.compile(r"^(-   )?!\[(.*)\]\(((?:[^)]*/)?([\w-]+)\.\w+)\)$", re.MULTILINE)
+OUTSIDE = re.compile(r"\[([^\]]*)\]\((?:\.\./LICENSE|CODE_OF_CONDUCT\.md)\)")  # not on the site
 SOLUTION = re.compile(r"^( *)### BEGIN SOLUTION\n.*?### END SOLUTION$", re.MULTILINE | re.DOTALL)
 HIDDEN = re.compile(
     r"^ *### BEGIN HIDDEN TESTS\n.*?### END HIDDEN TESTS$", re.MULTILINE | re.DOTALL
@@ -66,6 +68,8 @@ def main() -> None:
     parser.add_argument("--url", default="", help="address of the site, for its 404 page")
     options = parser.parse_args()
     output = options.output.resolve()
+    if output.is_dir() and any(output.iterdir()) and not (output / "objects.inv").exists():
+        sys.exit(f"{output} is not empty and holds no site: choose another folder")
     if problems := [*find_unlisted_pages(), *find_unlisted_names(), *find_undocumented_names()]:
         sys.exit("\n".join(problems))
     with tempfile.TemporaryDirectory() as folder:
@@ -96,8 +100,11 @@ def write_sources(project: Path, url: str = "") -> None:
     if url:
         text = text.replace("[project]\n", f'[project]\nsite_url = "{url}"\n', 1)
     (project / "zensical.toml").write_text(text, encoding="utf-8")
+    text = CONTRIBUTING.read_text(encoding="utf-8").replace("](../docs/", "](../")
+    (pages / "internals" / "contributing.md").write_text(OUTSIDE.sub(r"\1", text), encoding="utf-8")
     for page in pages.rglob("*.md"):
         text = page.read_text(encoding="utf-8")
+        text = text.replace("../../.github/CONTRIBUTING.md", "../internals/contributing.md")
         root = "../" * len(page.relative_to(pages).parent.parts)
         text = PICTURE.sub(partial(show_picture, root=root), text)
         page.write_text(PROMPTS.sub(r"\1```pycon\n", text), encoding="utf-8")

@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS, SITE, NOTEBOOKS = ROOT / "docs", ROOT / "docs" / "site", ROOT / "examples" / "notebooks"
+CONTRIBUTING = ROOT / ".github" / "CONTRIBUTING.md"
 CONFIGURATION = tomllib.loads((SITE / "zensical.toml").read_text(encoding="utf-8"))
 PUBLIC_MODULES = ("expressions", "networks", "plot", "tapes")
 
@@ -29,7 +30,8 @@ def find_unlisted_pages() -> list[str]:
     listed = Counter(re.findall(r"'([^']*\.md)'", repr(CONFIGURATION["project"]["nav"])))
     pages = [path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")]
     books = [f"learn/notebooks/{path.stem}.md" for path in NOTEBOOKS.glob("*.ipynb")]
-    return report_differences("zensical.toml", listed, Counter(pages + books))
+    expected = Counter([*pages, *books, "internals/contributing.md"])
+    return report_differences("zensical.toml", listed, expected)
 
 
 def find_broken_links(site: Path) -> list[str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import completeness
@@ -67,3 +69,12 @@ def test_broken_links_are_found(tmp_path: Path) -> None:
         "b.html: c.html leads nowhere",
         "b.html: d.png leads nowhere",
     ]
+
+
+def test_a_folder_with_other_files_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("precious", "utf-8")
+    command = [sys.executable, "docs/site/build.py", "--output", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "choose another folder" in done.stderr
+    assert (tmp_path / "notes.txt").exists()
