@@ -72,6 +72,15 @@ FITTED = cgprimer.Estimator("xw = k*xa + b", epochs=1).fit(X, Y)
         (lambda: cgprimer.compare(LINE, AT).result("revers"), "'reverse'"),
         (lambda: DATA.where("a"), ""),
         (lambda: DATA.where(3), "3"),
+        (lambda: cgprimer.check_optimizer(3, "adam"), "`submission` ... 3"),
+        (lambda: cgprimer.check_optimizer({}, int), "`optimizer` ... int"),
+        (lambda: cgprimer.check_engine(None, 2), "`submission` ... None"),
+        (lambda: cgprimer.check_gradient(LINE, [1]), "`function` ... [1]"),
+        (lambda: cgprimer.check_formula(3, "1"), "`formula` ... 3"),
+        (lambda: cgprimer.check_formula(LINE, [1]), "`answer` ... [1]"),
+        (lambda: cgprimer.check_trace(3, {}), "`sheet` ... 3"),
+        (lambda: cgprimer.check_trace(cgprimer.exercise(kinds="trace"), [1]), "`answers` ... [1]"),
+        (lambda: cgprimer.check_trace(cgprimer.exercise(kinds="trace"), {1: 2}), "row, column"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said(call: Callable[[], Any], said: str) -> None:

@@ -340,6 +340,14 @@ def test_whatever_a_value_holds_the_check_goes_on(attribute: str) -> None:
             assert result.points < result.possible or (attribute, number) != ("parents", 3)
 
 
+def test_a_class_or_a_function_is_a_submission() -> None:
+    names = names_of(SOLUTION)
+    for name, stage in (("Value", 2), ("topological_order", 3)):
+        result = cgprimer.check_engine(names[name], stage)
+        assert {part.verdict for part in result.parts} <= {"right", "not run"}
+    assert cgprimer.check_engine(names["Value"], 4).points > 0
+
+
 def test_how_far_a_submission_gets(tmp_path: Path) -> None:
     file = tmp_path / "ann.py"
     file.write_text(SOLUTION[: SOLUTION.index("def zero_grad")] + "print('so far')\n")

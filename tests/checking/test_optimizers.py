@@ -303,6 +303,27 @@ def test_whatever_a_step_returns_the_check_goes_on(junk: str) -> None:
     assert result.points == 0
 
 
+def test_a_class_or_a_function_is_a_submission() -> None:
+    class _Momentum:
+        def __init__(self, rate: float = 0.1, beta: float = 0.9) -> None:
+            self.rate, self.beta, self.velocity = rate, beta, dict[Any, Any]()
+
+        def step(self, parameters: Any, gradients: Any) -> None:
+            for k, g in gradients.items():
+                self.velocity[k] = self.beta * self.velocity.get(k, 0) + g
+                parameters[k] = parameters[k] - self.rate * self.velocity[k]
+
+    def descend(parameters: Any, gradients: Any, rate: float = 0.1) -> Any:
+        return {k: p - rate * gradients[k] for k, p in parameters.items()}
+
+    for result in (
+        cgprimer.check_optimizer(_Momentum, "momentum"),
+        cgprimer.check_optimizer(_Momentum),
+        cgprimer.check_optimizer(descend, "sgd"),
+    ):
+        assert result.points == result.possible > 0, str(result)
+
+
 def test_what_is_not_there(tmp_path: Path) -> None:
     file = tmp_path / "cal.py"
     file.write_text("def helper(x): return x\n")

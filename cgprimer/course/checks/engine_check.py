@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
@@ -17,7 +17,13 @@ from cgprimer.course.checks.engine_ladder import (
     format_title,
     list_possible_points,
 )
-from cgprimer.course.checks.sandbox import Limits, Request, Submission, run_submission
+from cgprimer.course.checks.sandbox import (
+    Limits,
+    Request,
+    Submission,
+    convert_submission,
+    run_submission,
+)
 from cgprimer.course.checks.stages.stage import Case, Stage
 from cgprimer.course.checks.stages.stage_diagnosis import Finding, attribute_to_causes
 from cgprimer.course.checks.stages.student_graphs import build_student_graph
@@ -31,12 +37,15 @@ DEFAULT_EXPRESSION = "e = (a + b)*(b + 1)"  #: whose graph is drawn
 
 
 def check_engine(
-    submission: Submission, stage: int | None = None, *, limits: Limits | None = None
+    submission: Submission | Callable[..., Any],
+    stage: int | None = None,
+    *,
+    limits: Limits | None = None,
 ) -> Result:
     """Check a student's autodiff engine at one stage of the exercise, or at all stages.
 
     Args:
-        submission: a file, or the ``globals()`` of a notebook.
+        submission: a file, the ``globals()`` of a notebook, or a class or function.
         stage: the number of the stage, from 1 to 10; all stages unless given.
         limits: the resource limits of the submission.
 
@@ -44,7 +53,7 @@ def check_engine(
         The parts of the stage; for all stages one part per stage.
 
     Raises:
-        UsageError: the stage or the file does not exist.
+        UsageError: an argument is invalid, or the file does not exist.
 
     >>> def difference_quotient(f, x, h=1e-5):
     ...     return (f(x + h) - f(x - h))/h
@@ -56,6 +65,7 @@ def check_engine(
     gradient by differences, right,
     the point stays as it is, right,
     """
+    submission = convert_submission(submission)
     name = "notebook" if isinstance(submission, Mapping) else Path(submission).name
     stages = STAGES if stage is None else (find_stage(stage),)
     answers = _run_stages(submission, stages, limits)

@@ -29,6 +29,7 @@ from cgprimer.course.checks.question_points import Points, choose_points, select
 from cgprimer.course.checks.written_answers import WrittenAnswer, read_answer, read_answers
 from cgprimer.errors import CgprimerError, DifferentiationError, UsageError, join_names
 from cgprimer.expressions import ExpressionGraph, Name, parse, unparse
+from cgprimer.support.type_checks import check_type
 
 Array = Any
 Answers = Mapping[str, WrittenAnswer]  #: for each element its answer
@@ -90,6 +91,10 @@ def check_formula(
       d(coth(x))  wrong: coth(x) is differentiated as -1/sinh(u) (wrong derivative of a function)
                     at x = 0.7 the slope is -1.7378, but this formula gives -1.3182
     """
+    hint = "build a graph with cgprimer.parse(text) or cgprimer.load(path)"
+    expected = "an ExpressionGraph or a rule as a string"
+    check_type("formula", formula, (ExpressionGraph, str), expected, hint=hint)
+    check_type("answer", answer, (str, type(None)), "a string such as '4*x, 6*y'")
     if isinstance(formula, str):
         if answer is not None:
             raise UsageError("`answer` must be None for a rule such as d(coth(x)) = -csch(x)^2")

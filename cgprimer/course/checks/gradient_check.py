@@ -38,7 +38,13 @@ from cgprimer.course.checks.gradient_questions import VALUE, Question, build_que
 from cgprimer.course.checks.mistake_search import Mistake, find_mistakes
 from cgprimer.course.checks.mistakes.difference_errors import is_central_difference
 from cgprimer.course.checks.question_points import Points, choose_points, select_arguments
-from cgprimer.course.checks.sandbox import Limits, Request, Submission, run_submission
+from cgprimer.course.checks.sandbox import (
+    Limits,
+    Request,
+    Submission,
+    convert_submission,
+    run_submission,
+)
 from cgprimer.errors import UsageError, join_names
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.validation import check_real_number
@@ -408,7 +414,8 @@ def check_gradient(
     >>> [(part.name, part.verdict, part.mistake) for part in result.parts]
     [('a', 'wrong', 'sign'), ('b', 'right', '')]
     """
-    submission: Any = {name: function} if callable(function) else function
+    is_function = callable(function) and not isinstance(function, Mapping)
+    submission = {name: function} if is_function else convert_submission(function, "function")
     check = build_gradient_check(
         graph, of=of, wrt=wrt, loss=loss, batch=batch, reduction=reduction, keep=keep,
         domain=domain, count=points, seed=seed, name=name, value=value, tolerance=tolerance,

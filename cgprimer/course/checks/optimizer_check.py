@@ -7,7 +7,7 @@ mistakes (:mod:`cgprimer.course.checks.optimizer_mistakes`).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,9 +25,17 @@ from cgprimer.course.checks.optimizer_verdicts import (
     create_test_runs,
     judge_optimizer,
 )
-from cgprimer.course.checks.sandbox import Limits, Request, Submission, read_source, run_submission
+from cgprimer.course.checks.sandbox import (
+    Limits,
+    Request,
+    Submission,
+    convert_submission,
+    read_source,
+    run_submission,
+)
 from cgprimer.course.checks.verdicts import rename_hint
 from cgprimer.errors import Source, UsageError, join_names, name_hint, pluralize
+from cgprimer.support.type_checks import check_type
 from cgprimer.training.optimizers import optimizer as find_optimizer
 
 #: Parts of the names of classes and functions that identify an optimizer.
@@ -49,7 +57,7 @@ _EPSILON = ("epsilon", "eps", "delta", "e")
 
 
 def check_optimizer(
-    submission: Submission,
+    submission: Submission | Callable[..., Any],
     optimizer: str | Sequence[str] | None = None,
     *,
     seed: int = 0,
@@ -65,7 +73,7 @@ def check_optimizer(
     gradients can be a function of the parameters.
 
     Args:
-        submission: a file, or the ``globals()`` of a notebook.
+        submission: a file, the ``globals()`` of a notebook, or the class or function itself.
         optimizer: one or several of ``sgd``, ``momentum``, ``nesterov``, ``adagrad``,
             ``rmsprop``, ``adam``, ``adamw``; by default all that are recognized by their names.
         seed: random seed of the gradients.
@@ -76,7 +84,7 @@ def check_optimizer(
         and weight decay if the optimizer has an argument for it.
 
     Raises:
-        UsageError: the optimizer is unknown, or the file does not exist.
+        UsageError: an argument is invalid, or the file does not exist.
 
     >>> class Momentum:
     ...     def __init__(self, rate=0.1, beta=0.9):
@@ -89,6 +97,9 @@ def check_optimizer(
     >>> [part.verdict for part in result.parts], result.mistakes
     (['right', 'right', 'wrong', 'wrong'], ('state shared between parameters',))
     """
+    submission = convert_submission(submission)
+    expected = "the name of an optimizer or a sequence of names"
+    check_type("optimizer", optimizer, (str, Iterable, type(None)), expected)
     rules = [optimizer] if isinstance(optimizer, str) else list(optimizer or ())
     worth = list_points(rules)
     file = None if isinstance(submission, Mapping) else Path(submission)

@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import count
 from pathlib import Path
 from types import ModuleType
-from typing import IO, Any, TypedDict
+from typing import IO, Any, TypedDict, cast
 
 from cgprimer.course.checks import answering, channel, confined
 from cgprimer.course.checks.answer_validation import Forms, validate_answer
@@ -32,6 +32,7 @@ from cgprimer.course.checks.check_results import Failure, Result, sanitize
 from cgprimer.course.checks.submission_files import read_source
 from cgprimer.course.checks.workspaces import workspace
 from cgprimer.errors import CgprimerError, Source, UsageError
+from cgprimer.support.type_checks import check_type
 
 __all__ = [
     "Answers",
@@ -39,6 +40,7 @@ __all__ = [
     "MachineError",
     "Request",
     "Submission",
+    "convert_submission",
     "read_source",
     "run_submission",
     "stop_submissions",
@@ -136,6 +138,30 @@ class Answers:
             notes.append(f"sandbox: {', '.join(self.protections)}")
         seconds = round(self.seconds, 3)
         return replace(result, output=self.output, seconds=seconds, notes=tuple(notes))
+
+
+def convert_submission(submission: object, argument: str = "submission") -> Submission:
+    """Return a file or the names of a notebook; a class or function becomes the only name.
+
+    Args:
+        submission: a file, the ``globals()`` of a notebook, a class or a function.
+        argument: the name of the argument in messages.
+
+    Raises:
+        UsageError: the submission is of another type.
+
+    >>> convert_submission("ann.py"), [*convert_submission(Limits)]
+    ('ann.py', ['Limits', '__name__'])
+    """
+    if callable(submission) and not isinstance(submission, Mapping):
+        name = getattr(submission, "__name__", type(submission).__name__)
+        # Names with a leading underscore are not part of a submission.
+        names = {name.lstrip("_"): submission}
+        return names | {"__name__": getattr(submission, "__module__", "__main__")}
+    expected = "a file, a class, a function or a dictionary of names"
+    hint = "pass the path of a .py or .ipynb file, or the globals() of a notebook"
+    check_type(argument, submission, (str, os.PathLike, Mapping), expected, hint=hint)
+    return cast(Submission, submission)
 
 
 def run_submission(

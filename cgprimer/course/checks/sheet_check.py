@@ -24,7 +24,8 @@ from cgprimer.course.checks.sheets.answer_forms import format_python_form
 from cgprimer.course.checks.sheets.sheet_grading import grade_problem
 from cgprimer.course.checks.sheets.sheet_problems import Sheet, parse_sheet, read_sheets
 from cgprimer.course.checks.sheets.sheet_questions import build_worksheets
-from cgprimer.errors import DataError, join_names
+from cgprimer.errors import DataError, UsageError, join_names
+from cgprimer.support.type_checks import check_type
 
 
 def check_trace(
@@ -47,6 +48,7 @@ def check_trace(
         follows from earlier mistakes gets all points, with a message. No correct number is shown.
 
     Raises:
+        UsageError: an argument has another type.
         DataError: a file cannot be read, or the answers belong to another sheet, or to the sheet
             of another student than the name of their file says.
 
@@ -59,6 +61,10 @@ def check_trace(
     >>> found.parts[1].message
     'follows from an earlier mistake'
     """
+    expected = "a Sheet, its to_dict() or the path of a file"
+    check_type("sheet", sheet, (Sheet, str, Path, Mapping), expected)
+    expected = "a dictionary of answers or the path of a file"
+    check_type("answers", answers, (Answers, str, Path, Mapping), expected)
     file = Path(answers) if isinstance(answers, str | Path) else None
     name = file.name if file else name
     answers = _convert_answers(answers)
@@ -94,10 +100,13 @@ def _convert_answers(answers: Answers | str | Path | Mapping[Any, Any]) -> Answe
         return read_answers(answers)
     if any(isinstance(key, str) for key in answers):
         return parse_namespace(answers)
-    texts = {
-        (number, normalize_name(row), normalize_name(column)): str(text)
-        for (number, row, column), text in answers.items()
-    }
+    try:
+        texts = {
+            (number, normalize_name(row), normalize_name(column)): str(text)
+            for (number, row, column), text in answers.items()
+        }
+    except (TypeError, ValueError):
+        raise UsageError("the keys of `answers` must be tuples (problem, row, column)") from None
     return Answers("", texts)
 
 
