@@ -362,6 +362,25 @@ def test_a_name_that_is_nearly_right_is_to_be_renamed() -> None:
     approved(result.parts[0].message, "`zero_grads` ... `zero_grad`")
 
 
+def test_only_similar_names_are_to_be_renamed() -> None:
+    result = cgprimer.check_engine(names_of("def sigmoid(x): return x\n"), 7)
+    assert result.parts[0].verdict == "not run"
+    assert "sigmoid" not in result.parts[0].message
+
+
+@pytest.mark.parametrize(
+    ("method", "stage"),
+    [("Value.backward", 4), ("SGD.step", 7), ("Network.__call__", 10), ("Network.parameters", 10)],
+)
+def test_a_missing_method_is_named(method: str, stage: int) -> None:
+    owner, name = method.split(".")
+    names = names_of(SOLUTION)
+    delattr(names[owner], name)
+    result = cgprimer.check_engine(names, stage)
+    assert {part.verdict for part in result.parts} <= {"right", "not run"}
+    assert f"`{method}` is missing" in {part.message for part in result.parts}
+
+
 @pytest.mark.slow
 def test_a_stage_that_never_ends_leaves_the_others(tmp_path: Path) -> None:
     file = tmp_path / "bob.py"

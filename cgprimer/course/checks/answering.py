@@ -134,7 +134,7 @@ def describe_missing_function(target: Any, name: str) -> dict[str, Any]:
         and not other.startswith("_")
         and getattr(value, "__module__", None) == getattr(target, "__name__", None)
     ]
-    similar = difflib.get_close_matches(name, defined, 1)
+    similar = difflib.get_close_matches(name, defined, 1, 0.65)
     if similar:
         hint = f"rename `{similar[0]}` to `{name}`"
     elif defined:

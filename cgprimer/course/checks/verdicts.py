@@ -15,6 +15,10 @@ _MISTAKE_OF_ERROR = {  # the stage driver raises the last two
     "CyclicGraph": "cyclic graph",
     "GraphTooLarge": "graph too large",
 }
+_MISSING_METHOD = re.compile(  # of a class that the exercise requires
+    r"'(Value|SGD|Network)' object (?:has no attribute '(\w+)'|is not callable)"
+)
+_MIN_SIMILARITY = 0.65  # of a name that is suggested: above that of `sigmoid` and `SGD`
 _MISTAKE_OF_FAILURE = {"time": "out of time", "exit": "ends the program"}
 
 
@@ -30,7 +34,7 @@ def rename_hint(expected: str, defined: Iterable[str], write: str = "`{}`") -> s
     ('rename `grad` to `gradient`', '')
     """
     names = {name.casefold(): name for name in islice(defined, 100) if len(name) <= 60}
-    close = get_close_matches(expected.casefold(), names, 1)
+    close = get_close_matches(expected.casefold(), names, 1, _MIN_SIMILARITY)
     return f"rename {write.format(names[close[0]])} to {write.format(expected)}" if close else ""
 
 
@@ -83,7 +87,9 @@ def judge_failure(failure: Failure, cases: Sequence[str]) -> Part:
                 "reflected operator missing",
                 f"no operator for a number on the left: {operations}",
             )
-        if re.match("AttributeError: .?Value|TypeError: (unsupported|bad) operand", message):
+        if method := _MISSING_METHOD.search(message):
+            return postpone(f"`{method[1]}.{method[2] or '__call__'}` is missing")
+        if re.match("AttributeError: Value|TypeError: (unsupported|bad) operand", message):
             return postpone(f"not written yet: {message.partition(': ')[2]}, in {cases[0]}")
     error, _, description = message.partition(": ")
     mistake = _MISTAKE_OF_ERROR.get(error, _MISTAKE_OF_FAILURE.get(failure.kind, ""))
