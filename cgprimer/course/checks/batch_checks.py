@@ -20,7 +20,7 @@ from cgprimer.course.checks.check_results import Failure, Result, create_failed_
 from cgprimer.course.checks.result_journal import ResultJournal
 from cgprimer.course.checks.sandbox import Limits, MachineError, Submission, stop_submissions
 from cgprimer.course.checks.submission_files import read_regular_file
-from cgprimer.course.checks.submission_search import PROGRAM_ENDINGS, list_file_names
+from cgprimer.course.checks.submission_search import PROGRAM_ENDINGS, join_choices, list_file_names
 from cgprimer.course.exercises.roster import Student
 from cgprimer.errors import CgprimerError, UsageError, join_names
 
@@ -188,7 +188,9 @@ def _explain_unreadable(path: Path, endings: tuple[str, ...]) -> str:
         files = [name for name in list_file_names(path) if name.endswith(endings)]
         if files:
             return f"the folder contains several submissions: {join_names(files)}"
-        return "the folder contains no submission"
+        return (
+            f"the folder contains no submission: expected a file ending in {join_choices(endings)}"
+        )
     if not path.is_file() or not os.access(path, os.R_OK):
         return "the submission is not a readable file"
     return ""

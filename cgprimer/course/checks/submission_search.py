@@ -43,8 +43,10 @@ def find_submissions(
         if path.is_dir():
             files = _list_submissions(path, endings, stem)
             if not files:
-                ending = " or ".join(endings)
-                raise UsageError(f"{path} contains no submissions: no file ends in {ending}")
+                raise UsageError(
+                    f"{path} contains no submissions: expected a file ending in"
+                    f" {join_choices(endings)}"
+                )
         for file in files:
             has_folder = path.is_dir() and file.parent != path
             shown = path if not path.is_dir() else file.parent if has_folder else file
@@ -55,8 +57,19 @@ def find_submissions(
             key = next(n for n in chain((name, full), numbered) if n not in submissions)
             submissions[key] = file
     if not submissions:
-        raise UsageError(f"missing submission: pass a {endings[0]} file or a folder of submissions")
+        one = f"a {join_choices(endings)} file"
+        raise UsageError(f"missing submission: pass {one}, or a folder of submissions")
     return submissions
+
+
+def join_choices(choices: tuple[str, ...]) -> str:
+    """Join choices with commas, and the last one with ``or``.
+
+    >>> join_choices((".py", ".ipynb")), join_choices((".csv", ".json", ".md"))
+    ('.py or .ipynb', '.csv, .json or .md')
+    """
+    *first, last = choices
+    return f"{', '.join(first)} or {last}" if first else last
 
 
 def _list_submissions(folder: Path, endings: tuple[str, ...], stem: str) -> list[Path]:
