@@ -31,7 +31,7 @@ def test_f17_the_wrong_component_is_named_and_no_right_value_said():
     assert found.points == 1
     said = str(found)
     assert "x = 4, y = 5" in said
-    assert "yours is 15" in said
+    assert "your value is 15" in said
     assert "16" not in said
     assert check_formula(graph, "16, 30").points == 2
     assert check_formula(graph, "(16, 30)").points == 2

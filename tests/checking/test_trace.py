@@ -272,6 +272,15 @@ def test_roundings_fractions_and_expressions() -> None:
     assert graded(short, xb="0.57")["xb"][:2] == (0.0, "")
 
 
+def test_a_wrong_answer_is_called_wrong_once() -> None:
+    result = check_trace(ADJOINT, {(1, "xb", "adjoint"): "-13", (1, "xw", "adjoint"): "77"})
+    lines = str(result).splitlines()
+    for row in ("xb", "xw"):
+        (line,) = (line for line in lines if f"1 {row} " in line)
+        assert line.count("wrong") == 1, line
+    assert [line for line in lines if line.count("sign") > 1] == []
+
+
 def test_matrices() -> None:
     """Case F1."""
     text = Path(cgprimer.load("matrix_backpropagation").source.name).stem

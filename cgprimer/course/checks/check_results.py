@@ -136,12 +136,19 @@ class Part:
 
         >>> str(Part("ab", 1, 0, "wrong", "sign", "the sign is wrong"))
         'wrong: the sign is wrong (sign)'
+        >>> str(Part("ab", 1, 0, "wrong", "sign", "wrong sign"))
+        'wrong sign'
         """
         if not self.message:
             return self.verdict
         label = f" ({self.mistake})" if self.mistake else ""
         label = f" (note: {self.note})" if self.note else label
-        return "\n".join([f"{self.verdict}: {self.message}{label}", *self.evidence])
+        message = f"{self.verdict}: {self.message}"
+        if self.message.startswith(f"{self.verdict} "):
+            message = self.message
+        if self.message in (self.mistake, f"{self.verdict} {self.mistake}"):
+            label = ""
+        return "\n".join([f"{message}{label}", *self.evidence])
 
 
 @dataclass(frozen=True, repr=False)
@@ -238,6 +245,8 @@ class Result:
         if self.failure and all(str(part) == "not run" for part in shown):
             lines += [f"  {pluralize(len(shown), 'part')} not run"] if shown else []
             shown = ()
+        if [(part.name, part.message) for part in self.parts] == [(self.check, "")]:
+            shown = ()  # the total of `at("points")`, which the summary contains
         width = max((len(part.name) for part in shown), default=0)
         for part in shown:
             first, *more = str(part).splitlines()

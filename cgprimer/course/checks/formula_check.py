@@ -84,7 +84,7 @@ def check_formula(
     15, 30: 1 of 2 points
       x  wrong: not the slope at the declared values
            at x = 4, y = 5
-           yours is 15
+           your value is 15
       y  right
     >>> print(check_formula("d(coth(x)) = -csch(x)"))
     d(coth(x)) = -csch(x): 0 of 1 points
@@ -212,7 +212,7 @@ def _grade_numbers(question: Question, point: Points, answers: Answers) -> tuple
             mistake, message = likely.name, likely.message
             others = [m for m in likely.alternatives if m not in _COINCIDENCES]
             message += f" (other possible mistakes: {', '.join(others)})" if others else ""
-        evidence = (where, f"yours is {answers[elements[0]].text}")
+        evidence = (where, f"your value is {answers[elements[0]].text}")
         parts.append(Part(name, 1.0, 0.0, "wrong", mistake, message, evidence))
     return tuple(parts)
 

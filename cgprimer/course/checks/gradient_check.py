@@ -275,10 +275,10 @@ class GradientCheck:
         index = int(np.argmax(np.where(self.points.smooth, errors[element], -1.0)))
         arguments = select_arguments(self.question, self.points.arguments, index)
         point = join_names([f"{n} = {_format_value(v)}" for n, v in arguments.items()], _MAX_NAMES)
-        label = "yours is" if element in (name, VALUE) else f"your {element} is"
+        label = "your value" if element in (name, VALUE) else f"your {element}"
         return (
             f"{self._describe_band(verdict)}, at {point}",
-            f"{label} {values[element][index]:.6g}",
+            f"{label} is {values[element][index]:.6g}",
         )
 
     def _describe_band(self, verdict: Verdict) -> str:
