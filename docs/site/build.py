@@ -53,6 +53,7 @@ LIVE = {
 }
 
 PROMPTS = re.compile(r"^( *)```python\n(?=\1>>> )", re.MULTILINE)
+HELP = re.compile(r"^<!-- help: (cgprimer(?: \w+)+) -->$", re.MULTILINE)
 PICTURE = re.compile(r"^(-   )?!\[(.*)\]\(((?:[^)]*/)?([\w-]+)\.\w+)\)$", re.MULTILINE)
 OUTSIDE = re.compile(r"\[([^\]]*)\]\((?:\.\./LICENSE|CODE_OF_CONDUCT\.md)\)")  # not on the site
 SOLUTION = re.compile(r"^( *)### BEGIN SOLUTION\n.*?### END SOLUTION$", re.MULTILINE | re.DOTALL)
@@ -94,8 +95,7 @@ def write_sources(project: Path, url: str = "") -> None:
     pages = project / "docs"
     shutil.copytree(DOCS, pages, ignore=shutil.ignore_patterns("site"))
     shutil.copytree(SITE / "assets", pages / "assets")
-    for name in ("docstrings.py", "command_tables.py"):
-        shutil.copyfile(SITE / name, project / name)
+    shutil.copyfile(SITE / "docstrings.py", project / "docstrings.py")
     text = (SITE / "zensical.toml").read_text(encoding="utf-8")
     if url:
         text = text.replace("[project]\n", f'[project]\nsite_url = "{url}"\n', 1)
@@ -107,10 +107,24 @@ def write_sources(project: Path, url: str = "") -> None:
         text = text.replace("../../.github/CONTRIBUTING.md", "../internals/contributing.md")
         root = "../" * len(page.relative_to(pages).parent.parts)
         text = PICTURE.sub(partial(show_picture, root=root), text)
+        text = HELP.sub(show_help, text)
         page.write_text(PROMPTS.sub(r"\1```pycon\n", text), encoding="utf-8")
     write_live_pages(pages / "live")
     for notebook in sorted(NOTEBOOKS.glob("*.ipynb")):
         write_notebook(notebook, pages / "learn" / "notebooks")
+
+
+def show_help(comment: re.Match[str]) -> str:
+    """Return the help of a command as a block of text."""
+    from click.testing import CliRunner
+
+    from cgprimer.cli import cli
+
+    program, *words = comment[1].split()
+    result = CliRunner().invoke(cli, [*words, "--help"], prog_name=program, terminal_width=88)
+    if result.exit_code:
+        sys.exit(f"{comment[0]}: {result.output}")
+    return f"```text\n{result.output}```"
 
 
 def show_picture(picture: re.Match[str], root: str = "../") -> str:
