@@ -1,8 +1,9 @@
-"""Dynamic beside static: an `if` and a `for` of Python give another graph at every call.
+"""Dynamic and static graphs: an `if` and a `for` create another graph in every call.
 
-Teaches: what running code leaves behind, and that a recorded graph is right where the same
-branches are taken; a function of the language, such as max, has all branches.
-Source: the softmax of the lectures, with loops and ifs.
+Topic: Recorded Python (intermediate)
+Teaches: What running code records, and why a recorded graph is valid only where the same branches
+are taken; a function of the language, such as max, contains all branches.
+Source: the softmax of the lectures, with loops and conditions.
 Run: python examples/dynamic_graph.py
 """
 

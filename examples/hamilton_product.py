@@ -1,9 +1,10 @@
 """A layer of quaternions: save a large matrix for the backward pass, or compute it again.
 
-Teaches: what is kept for a backward pass, in bytes, and checkpoint(f), which trades time for it.
+Topic: Recorded Python (advanced)
+Teaches: What is stored for a backward pass, in bytes, and how `checkpoint` trades time for memory.
 Source: the lectures' Hamilton product: the real matrix of a layer of n by m quaternions has 16nm
-numbers, made of 4nm weights. Counted as the slide does, training needs the weights, their gradients
-and what is saved: 4 + 4 + 16 parts against 4 + 4, about 3:1.
+numbers, computed from 4nm weights. Counted as on the slide, training needs the weights, their
+gradients and the saved values: 4 + 4 + 16 parts against 4 + 4, about 3:1.
 Run: python examples/hamilton_product.py
 """
 

@@ -1,6 +1,7 @@
-"""A layer with an optional bias, whose backward pass computes only the gradients that are needed.
+"""A layer with an optional bias, whose backward pass computes only the required gradients.
 
-Teaches: a Function with an argument that may be left out, and ctx.needs_input_grad.
+Topic: Recorded Python (advanced)
+Teaches: A Function with an optional argument, and ctx.needs_input_grad.
 Source: the lectures; the example Linear of PyTorch's notes on extending autograd.
 Run: python examples/optional_argument.py
 """

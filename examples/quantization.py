@@ -1,7 +1,8 @@
 """A primitive whose backward pass is not its derivative.
 
-Teaches: Function, forward and backward, and what ctx.save keeps between them; the true derivative
-of a truncation is 0 nearly everywhere, so training through it needs another backward pass.
+Topic: Recorded Python (advanced)
+Teaches: Function, forward and backward, and how ctx.save passes values between them; the true
+derivative of a truncation is 0 almost everywhere, so training needs another backward pass.
 Source: the computational-graph lecture: forward truncates to an unsigned byte, backward adds the
 saved quantization error to the incoming gradient.
 Run: python examples/quantization.py

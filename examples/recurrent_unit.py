@@ -1,8 +1,9 @@
 """A recurrent unit: a loop over time steps, unrolled by running it.
 
-Teaches: every turn of a loop is in the graph; w and u are used in each of them, so their
-derivatives are sums over the steps (back-propagation through time).
-Source: the lectures' h = tanh(w*h + u*x), with w = 0.5, u = 1, x = 1, 2, 3 and h = 0 at first.
+Topic: Recorded Python (intermediate)
+Teaches: Every iteration of a loop is recorded; w and u are used in each step, so their derivatives
+are sums over the steps (backpropagation through time).
+Source: the lectures' h = tanh(w*h + u*x), with w = 0.5, u = 1, x = 1, 2, 3 and h = 0 initially.
 Run: python examples/recurrent_unit.py
 """
 

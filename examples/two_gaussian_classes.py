@@ -1,8 +1,9 @@
 """Two Gaussian classes in the plane, and a 2-10-2 network with ReLU that learns their labels.
 
-Teaches: a network of matrices trained one sample at a time, and that its steps are those of the
-three back-propagation steps written by hand.
-Source: lecture on computational graphs (Kak, Purdue): `x.mm(w1).clamp(min=0).mm(w2)`.
+Topic: Recorded Python (intermediate)
+Teaches: A network of matrices trained one sample at a time; its steps equal the three
+backpropagation steps written by hand.
+Source: A. Kak, lecture on computational graphs (Purdue): `x.mm(w1).clamp(min=0).mm(w2)`.
 Run: python examples/two_gaussian_classes.py
 """
 

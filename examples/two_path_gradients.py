@@ -1,10 +1,14 @@
-"""Autograd's view of a graph: who requires a gradient, who has a grad_fn, what adds up.
+"""The graph as autograd sees it: requires_grad, grad_fn and accumulation.
 
-Teaches: requires_grad is contagious; leaves and constants have no grad_fn; a backward pass starts
-from a single number; nothing is recorded under no_grad; a second pass adds to the first.
+Topic: Recorded Python (introductory)
+Teaches: requires_grad propagates to results; leaves and constants have no grad_fn; a backward pass
+starts from a scalar; nothing is recorded under no_grad; a second pass adds to the gradients of the
+first.
 Source: the hand-written notes on autograd: b = w1*a, c = w2*a, d = w3*b + w4*c, L = 10 - d.
-Run: python examples/two_path_gradients.py
+Run: python examples/two_path_gradients.py [PICTURE]
 """
+
+import sys
 
 import cgprimer
 from cgprimer import Value
@@ -29,10 +33,11 @@ L = 10.0 - d
 L.backward(retain_graph=True)
 print("L =", L.data, *(f"dL/d{v.name} = {v.grad}" for v in (a, w1, w2, w3, w4)))
 
-print("\n# a second pass adds, and the picture says so")
+print("\n# a second pass adds to the gradients")
 L.backward(retain_graph=True)
 print("a.grad =", a.grad)
-cgprimer.draw(L).savefig("two_paths.png")
+if len(sys.argv) > 1:
+    cgprimer.draw(L).savefig(sys.argv[1])
 a.zero_grad()
 print("after zero_grad:", a.grad)
 

@@ -1,6 +1,7 @@
-"""A graph by running the code: numpy's functions, wrapped, leave nodes behind.
+"""A graph from running code: wrapped functions of numpy create nodes.
 
-Teaches: a node has its function, its value and its parents; that is all that a backward pass needs.
+Topic: Recorded Python (introductory)
+Teaches: A node stores its function, its value and its parents; a backward pass needs nothing else.
 Source: CS 6406, second lecture: the sigmoid of 1.5 in four functions of numpy.
 Run: python examples/wrapped_functions.py
 """

@@ -112,7 +112,7 @@ def find_examples(pattern: str = "*.cg") -> dict[str, Path]:
     """Return the paths of the bundled example files, keyed by name.
 
     >>> sorted(find_examples())[:3]
-    ['batch_normalization', 'baydin', 'cosine_of_square']
+    ['accumulation', 'batch_normalization', 'baydin']
     """
     package = Path(__file__).parent.parent
     for folder in (package / "examples", package.parent / "examples"):  # a wheel; a checkout

@@ -21,7 +21,7 @@ def test_example_stands_alone(path):
     graph = cgprimer.load(path)
     text = path.read_text(encoding="utf-8")
     assert text.startswith("# "), "a comment at the top says what it teaches"
-    for word in ("Teaches:", "Source:", "\noutput "):
+    for word in ("Topic:", "Teaches:", "Source:", "\noutput "):
         assert word in text
     assert len(graph.outputs) == 1
     assert set(graph.values) == {*graph.inputs, *graph.parameters}

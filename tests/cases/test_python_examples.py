@@ -15,9 +15,9 @@ from tests.cases.case_tools import EXAMPLES
 FILES = sorted(EXAMPLES.glob("*.py"))
 
 
-def printed(name: str, folder: Path) -> str:
+def printed(name: str, folder: Path, *arguments: str) -> str:
     run = subprocess.run(
-        [sys.executable, str(EXAMPLES / f"{name}.py")],
+        [sys.executable, str(EXAMPLES / f"{name}.py"), *arguments],
         capture_output=True,
         text=True,
         check=False,
@@ -25,6 +25,7 @@ def printed(name: str, folder: Path) -> str:
         env={"PYTHONPATH": str(EXAMPLES.parent), "PATH": ""},
     )
     assert run.returncode == 0, run.stderr
+    assert [path.name for path in folder.iterdir()] == list(arguments)
     return run.stdout
 
 
@@ -61,7 +62,7 @@ def test_the_recurrent_unit(tmp_path: Path) -> None:
 
 
 def test_the_two_paths(tmp_path: Path) -> None:
-    out = printed("two_path_gradients", tmp_path)
+    out = printed("two_path_gradients", tmp_path, "two_paths.png")
     grad_fns = dict(re.findall(r"^(\w+) +requires_grad (\w+ +grad_fn \S+)$", out, re.MULTILINE))
     assert grad_fns.pop("d") == "True   grad_fn <Add>"
     assert grad_fns.pop("L") == "True   grad_fn <Sub>"
@@ -74,7 +75,7 @@ def test_the_two_paths(tmp_path: Path) -> None:
 
 
 def test_the_sine_chain(tmp_path: Path) -> None:
-    out = printed("sine_gradients", tmp_path)
+    out = printed("sine_gradients", tmp_path, "sine_chain.png")
     assert "Sin -> Add -> (Mul -> (None, AccumulateGrad w), AccumulateGrad b)" in out
     assert "Mul ['None', '<AccumulateGrad w>']" in out
     assert "d sum/dw = 3.0 1.5 -1.5 -3.0 -1.5 1.5 ...\n3 cos(3w + b): True\n" in out

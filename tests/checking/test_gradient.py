@@ -279,8 +279,9 @@ def test_the_rule_of_powers(slope: Any, said: tuple[str, str]) -> None:
 
 
 def test_accumulation() -> None:  # E5
-    assert parts("doubling", lambda a: 4)["a"].verdict == "right"
-    half = parts("doubling", lambda a: 1)["a"]
+    doubling = cgprimer.parse("parameter a = 3; b = a + a; c = b + b")
+    assert parts(doubling, lambda a: 4)["a"].verdict == "right"
+    half = parts(doubling, lambda a: 1)["a"]
     assert "= instead of +=" in (
         half.mistake,
         *half.message.split(": ")[-1].rstrip(")").split(", "),

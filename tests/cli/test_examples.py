@@ -2,31 +2,53 @@
 
 from __future__ import annotations
 
+import json
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
 import cgprimer
-from cgprimer.support.files import find_examples
+from cgprimer.support.example_files import LEVELS, TOPICS
 from cgprimer.visualization.diagrams.slide_layout import slide_layout
 from tests.approval import approved
 from tests.cli.cli_tools import EXAMPLES, bad, good, run
 
 
-def test_all_are_listed_with_a_line_each() -> None:
-    lines = good("examples").splitlines()
-    programs = find_examples("*.py")
-    assert [line.split()[0] for line in lines] == [
-        *sorted(p.stem for p in EXAMPLES.glob("*.cg")),
-        *sorted(p.name for p in EXAMPLES.glob("*.py")),
+def names_listed(text: str) -> list[str]:
+    return re.findall(r"^  (\S+): ", text, re.MULTILINE)
+
+
+def test_all_are_listed_by_topic_and_level() -> None:
+    text = good("examples")
+    files = [path for path in EXAMPLES.iterdir() if path.suffix in (".cg", ".py")]
+    names = [path.stem if path.suffix == ".cg" else path.name for path in files]
+    assert sorted(names_listed(text)) == sorted(names)
+    headings = re.findall(r"^(\S.*), (\w+)$", text, re.MULTILINE)
+    assert headings == sorted(
+        headings, key=lambda heading: (TOPICS.index(heading[0]), LEVELS.index(heading[1]))
+    )
+    assert {topic for topic, _ in headings} == set(TOPICS)
+
+
+def test_every_example_says_what_it_teaches_and_its_source() -> None:
+    rows = json.loads(good("examples", "--json"))
+    for row in rows:
+        assert row["title"].endswith((".", ":")), row
+        assert len(row["teaches"].split()) > 5, row
+        assert len(row["source"]) > 10, row
+        for field in ("title", "teaches", "source"):  # no field has swallowed the next one
+            assert not re.search("Topic:|Teaches:|Source:|Run:", row[field]), row
+
+
+def test_topics_and_levels_select() -> None:
+    arrays = names_listed(good("examples", "--topic", "ARRAYS"))
+    assert {"hidden_layer", "mlp", "hamilton"} <= set(arrays)
+    assert names_listed(good("examples", "--topic", "arrays", "--level", "advanced")) == [
+        "hamilton"
     ]
-    for line, path in zip(lines, [*find_examples().values(), *programs.values()], strict=True):
-        first = path.read_text(encoding="utf-8").splitlines()[0]
-        begin = '"""' if path.suffix == ".py" else "# "
-        assert first.startswith(begin)
-        assert line.endswith(first.removeprefix(begin))
-        assert len(first) > 10
+    approved(bad("examples", "--topic", "graphics"))
 
 
 def test_one_is_copied_and_nothing_overwritten(tmp_path: Path) -> None:

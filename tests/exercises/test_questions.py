@@ -87,9 +87,9 @@ def test_the_lecture_example() -> None:
         ("cs231n_product", {"f": -12.0}, {"x": -4.0, "y": -4.0, "z": 3.0}),
         ("cs231n_max", {}, {"x": -8.0, "y": 6.0, "z": 2.0, "w": 0.0}),
         ("olah", {"e": 6.0}, {"a": 2.0, "b": 5.0}),
-        ("doubling", {"c": 12.0}, {"a": 4.0}),
+        ("parameter a = 3; b = a + a; c = b + b", {"c": 12.0}, {"a": 4.0}),
         ("shared_sum", {"e": 5.0}, {"a": 1.0, "b": 1.0, "d": 5.0}),
-        ("cube", {"y": 27.0}, {"x": 27.0}),
+        ("input x = 3; y = x*x*x", {"y": 27.0}, {"x": 27.0}),
     ],
 )
 def test_worked_examples(text: str, values: dict[str, float], adjoints: dict[str, float]) -> None:

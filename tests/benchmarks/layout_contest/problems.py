@@ -120,6 +120,13 @@ def _text(lines: list[str], level: str = "variables") -> Callable[[], Diagram]:
     return lambda: graph_diagram(cgprimer.parse(lines), level=level, everything=True)
 
 
+_MEAN_OF_SQUARES = [
+    "input x1 = 1, x2 = 1, x3 = 1, x4 = 1",
+    *(f"z{i} = 3*(x{i} + 2)^2" for i in range(1, 5)),
+    "y = (z1 + z2 + z3 + z4)/4",
+]
+
+
 def problems() -> dict[str, Callable[[], Diagram]]:
     """The thirty, by name; each is made when it is called."""
     return {
@@ -127,13 +134,13 @@ def problems() -> dict[str, Callable[[], Diagram]]:
         "lecture": _example("lecture", "variables"),
         "two_paths": _example("two_paths", "variables"),
         "baydin": _example("baydin", "variables"),
-        "mean_of_squares": _example("mean_of_squares", "variables"),
+        "mean_of_squares": _text(_MEAN_OF_SQUARES),
         "mazur": _example("mazur", "variables"),
         "lecture, operations": _example("lecture", "operations"),
         "cs231n_neuron, operations": _example("cs231n_neuron", "operations"),
         "logistic_loss, operations": _example("logistic_loss", "operations"),
         "cubic, operations": _example("cubic", "operations"),
-        "mean_of_squares, operations": _example("mean_of_squares", "operations"),
+        "mean_of_squares, operations": _text(_MEAN_OF_SQUARES, "operations"),
         "mazur, operations": _example("mazur", "operations"),
         "network 2-3-1": _text(network(2, 3, 1)),
         "network 4-8-8-1": _text(network(4, 8, 8, 1)),
