@@ -201,6 +201,13 @@ def test_formulas_are_rendered(browser: Any, site: Path, server: str) -> None:
     assert not page.find_elements("css selector", ".katex-error")
 
 
+def test_diagrams_are_drawn(browser: Any, site: Path, server: str) -> None:
+    page = visit(browser, server + page_with(site, 'class="diagram"'))
+    wait(page, "document.querySelector('.diagram > svg') !== null")
+    assert len(page.find_elements("css selector", ".diagram .node")) > 3
+    assert errors(page) == []
+
+
 def test_tabs_switch_on_all_pages(browser: Any, site: Path, server: str) -> None:
     page = visit(browser, server + page_with(site, 'class="tabbed-set'))
     first, second, *_ = page.find_elements("css selector", ".tabbed-set .tabbed-block")
