@@ -13,7 +13,8 @@ from .settings import Settings, hold_to_threads, quietly
 # Repeated here so that --help and --threads need not import numpy.
 NAMES = (
     "gradients", "batch", "epoch", "minibatch", "methods", "reverse", "first", "parse", "chain",
-    "process", "recorded", "matrices", "learning", "fits", "homework", "million", "bandwidth",
+    "calls", "process", "recorded", "matrices", "learning", "fits", "homework", "million",
+    "bandwidth",
 )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from ..measuring import Row
 from ..settings import Settings
 from . import (
+    calls,
     certified_fits,
     costs,
     epochs,
@@ -32,6 +33,7 @@ SECTIONS: dict[str, Section] = {
     "first": first.first_gradient,
     "parse": reading.reading,
     "chain": reading.chain,
+    "calls": calls.calls,
     "process": reading.processes,
     "recorded": recorded.recorded,
     "matrices": matrices.matrices,
