@@ -95,7 +95,7 @@ def test_search_finds_a_term_with_and_without_a_server(
     assert len(found) > 3
     assert all(address.startswith(base) for address in found)
     browser.get(found[0])
-    assert browser.find_elements("css selector", "mark"), "the term is not highlighted"
+    wait(browser, "document.querySelector('article mark') !== null")  # the term is highlighted
     assert errors(browser) == []
 
 
