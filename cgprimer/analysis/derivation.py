@@ -140,7 +140,7 @@ class Section:
         return "\n".join(f"{text.ljust(width)}{label}" if label else text for text, label in rows)
 
     def latex_rows(self) -> Iterator[str]:
-        """Yield the rows of a LaTeX ``align*`` environment, each labelled with the applied rule."""
+        """Yield the rows of a LaTeX ``align*`` environment, each labeled with the applied rule."""
         lead = latex_name(self.name + "'") + " = " if self.name else ""
         if not self.is_short:
             for step in self.steps:

@@ -240,7 +240,7 @@ def progress_bar(work: str, wanted: bool = True) -> Iterator[Callable[..., None]
     if not (wanted and sys.stderr.isatty()):
         yield None
         return
-    from rich.console import Console  # honours NO_COLOR
+    from rich.console import Console  # honors NO_COLOR
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
     from rich.progress import TimeRemainingColumn as Remaining
 

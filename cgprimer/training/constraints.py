@@ -6,7 +6,7 @@ with the update rule.
 - ``scale``: a factor of the learning rate for each parameter.
 - ``l2``: the gradient of ``lambda*W^2`` is added, so that plain descent is
   ``W = (1 - 2*rate*lambda)*W - rate*gradient``.
-- ``l1``: a proximal step after the update moves W towards 0 by at most ``2*rate*lambda``.
+- ``l1``: a proximal step after the update moves W toward 0 by at most ``2*rate*lambda``.
 - ``max_norm``: arrays, or groups of named parameters, are projected to the ball whose radius is
   ``max_norm``; frozen parameters are not counted.
 - ``bounds``: values outside the bounds are set to the nearest bound.
@@ -34,7 +34,7 @@ _INFINITE = (-math.inf, math.inf, "-inf", "inf", "-Infinity", "Infinity")
 
 
 def shrink_towards_zero(values: Array, threshold: Array) -> Array:
-    """Move each value towards 0 by a threshold, not past 0: the proximal operator of l1.
+    """Move each value toward 0 by a threshold, not past 0: the proximal operator of l1.
 
     Source: Parikh and Boyd 2014, "Proximal algorithms", section 6.5.2 (soft thresholding).
 

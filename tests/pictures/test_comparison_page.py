@@ -154,7 +154,7 @@ def test_methods_that_refuse_and_graphs_that_are_large() -> None:
     page = Reader(text)
     assert any(row[1:] == [f"refused: {refused[0].refused}"] for row in table(page, "costs"))
     assert len(table(page, "derivatives")[0]) == 1 + 4
-    assert "summarised by layers" in text
+    assert "summarized by layers" in text
     rows = table(page, "trace")
     assert len(rows) == 1 + 30 + 1
     assert any("omitted" in row[0] for row in rows)

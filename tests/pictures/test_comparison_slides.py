@@ -292,7 +292,7 @@ def test_few_vertices_with_many_edges_are_summarised_and_not_arranged_first(
     graph = cgprimer.parse("; ".join(["v0 = k*xa", *sums]))
     found = compare(graph, {"k": 0.7, "xa": 0.4}, methods=["reverse"])
     slides = comparison_slides(found)
-    assert any("summarised by layers" in text for text in said(slides[0]))
+    assert any("summarized by layers" in text for text in said(slides[0]))
     assert arranged
     assert max(arranged) < len(graph.variables)
 

@@ -241,7 +241,7 @@ def test_large_graphs_are_summarised_and_drawn() -> None:
     graph = long_graph(300)
     found = graph_diagram(graph)
     assert len(found.nodes) < 20
-    assert "summarised by layers" in found.notes[0]
+    assert "summarized by layers" in found.notes[0]
     draw(graph)
     whole = graph_diagram(graph, everything=True)
     assert len(whole.nodes) >= 300

@@ -152,7 +152,7 @@ def test_the_command_says_when_a_picture_is_too_large_for_a_slide(tmp_path: Path
     large = runner.invoke(command, arguments)
     assert large.exit_code == 0
     approved(large.stderr)
-    assert "summarised" not in large.stderr
+    assert "summarized" not in large.stderr
     arguments = [
         str(EXAMPLES / "network.cg"),
         "--level",

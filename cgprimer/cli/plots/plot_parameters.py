@@ -41,6 +41,6 @@ def command(runs: tuple[str, ...], output: str, **arguments: Any) -> None:
       cgprimer train lecture --optimizer sgd --learning-rate 1e-4 --save sgd.json
       cgprimer plot parameters adam.json sgd.json -o parameters.png
       cgprimer plot parameters adam.json --names cd,ac --log-steps -o two.svg --dark
-      cgprimer plot parameters adam.json sgd.json --final -o learnt.pdf
+      cgprimer plot parameters adam.json sgd.json --final -o learned.pdf
     """
     write_plot(plot.parameters, output, *runs, **arguments)

@@ -375,7 +375,7 @@ def _reject_flat_region(problem: Residuals, descent: Descent, start: Array) -> N
         descent.converged = False
         descent.reason = (
             f"a flat region: the data determine {rank} of {len(free)} parameters at this point and"
-            f" {best_rank} elsewhere, so there is no direction towards a minimum"
+            f" {best_rank} elsewhere, so there is no direction toward a minimum"
         )
 
 

@@ -66,7 +66,7 @@ def summarize(diagram: Diagram, max_vertices: int = READABLE) -> Diagram:
     edges = tuple(Edge(*ends, f"{number:,}") for ends, number in counts.items())
     note = (
         f"{pluralize(len(diagram.nodes), 'vertex', 'vertices')} and "
-        f"{pluralize(len(diagram.edges), 'edge')}, summarised by layers; "
+        f"{pluralize(len(diagram.edges), 'edge')}, summarized by layers; "
         "labels show numbers of edges"
     )
     if inside := len(diagram.edges) - counts.total():

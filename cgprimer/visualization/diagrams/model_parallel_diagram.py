@@ -18,7 +18,7 @@ from cgprimer.training.distributed.layer_cuts import Stage, cut, cut_name
 from cgprimer.training.worker_options import parse_stage_count
 from cgprimer.visualization.diagrams.diagram import Diagram, Edge, Part
 
-_MAX_MARKED = 8  # labelled edges between parts; if there are more, only notes show the values
+_MAX_MARKED = 8  # labeled edges between parts; if there are more, only notes show the values
 
 
 def frame_parts(

@@ -94,7 +94,7 @@ def text_style(look: Theme) -> dict[str, Any]:
 
 
 def use_log_axis(axes: Axes, which: str, *, max_ticks: int = 9) -> None:
-    """Make the axis `x` or `y` logarithmic, with at most about `max_ticks` labelled ticks."""
+    """Make the axis `x` or `y` logarithmic, with at most about `max_ticks` labeled ticks."""
     axes.set(**{f"{which}scale": "log"})
     axis: Axis = getattr(axes, f"{which}axis")
     axis.set_ticks(choose_log_ticks(*axis.get_view_interval(), max_ticks=max_ticks))

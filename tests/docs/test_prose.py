@@ -1,0 +1,132 @@
+"""The prose check: wording that the writing guide avoids, in pages, help texts and templates.
+
+``python -m tests.docs.test_prose`` prints all offences.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from cgprimer.cli import cli
+from tests.docs.test_docs import FENCE, FILES, ROOT, named
+
+PHRASES = {  # what to avoid, and what to write
+    r"\b(is|are) (no|none)\b": "is not, do not exist",
+    r"\b(has|have) not\b(?! \w+(ed|en|un)\b)": "does not have",
+    r"\bof (its|their|one's) own\b": "custom, separate",
+    r"\bas (it is|they are)\b": "unchanged",
+    r"\bbeside\b": "next to, compared with",
+    r"\banew\b": "again",
+    r"\b(stands?|stood)\b(?! for)": "is",
+    r"\bso (many|much)\b(?! (more|less|faster))": "the number of",
+    r"\b(told|foretold|foretells?)\b": "reported, predicted",
+    r", too\b": "also",
+    r"\b(whoever|whatever|whomever)\b": "anyone who, any",
+    r"\b(of|to|for|by|in) what\b": "name the noun",
+    r"\bhow often\b": "the number of times",
+    r"\bwhole numbers?\b": "integer",
+    r"\bplain numbers?\b": "scalar",
+    r"\bwhat is left over\b": "residuals, remainder",
+    r"\bhand(s|ed)? (on|back)\b": "propagate, return",
+    r"\bwalks? (back|through|along)\b": "iterate over, backward pass",
+    r"\ball but\b": "almost, all except",
+    r"\bfor it (is|has|costs|needs)\b": "because",
+    r"\bno longer\b": "describe only the current state",
+    r"\b(must|may|need) be no\b": "must not",
+}
+PATTERNS = {re.compile(pattern, re.IGNORECASE): advice for pattern, advice in PHRASES.items()}
+HISTORY = re.compile(r"\bno longer\b", re.IGNORECASE)  # what a changelog is for
+PROJECT_PAGES = sorted((ROOT / ".github").rglob("*.md"))
+NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
+TEMPLATES = [p for p in (ROOT / "cgprimer").rglob("*") if p.suffix in (".j2", ".html", ".tex")]
+
+
+def offences(text: str, *, history: bool = False) -> Iterator[str]:
+    """Yield each phrase to avoid with its line number and advice."""
+    for number, line in enumerate(text.splitlines(), 1):
+        for pattern, advice in PATTERNS.items():
+            for match in pattern.finditer(line):
+                if not (history and HISTORY.fullmatch(match[0])):
+                    yield f"{number}: {match[0]!r}; write: {advice}"
+
+
+def page_text(path: Path) -> str:
+    """Return the prose of a page: its code is blanked, and keeps its lines."""
+    text = path.read_text(encoding="utf-8")
+    text = FENCE.sub(lambda m: "\n" * m[0].count("\n"), text)
+    return re.sub(r"`[^`\n]*`|\]\([^)]*\)|<[^>\n]*>", "", text)
+
+
+def notebook_text(path: Path) -> str:
+    """Return the text cells of a notebook."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    return "\n\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
+
+
+def template_text(path: Path) -> str:
+    """Return the visible text of a template, without markup, scripts and styles."""
+    text = path.read_text(encoding="utf-8")
+    for pattern in (r"<(script|style)\b.*?</\1>", r"\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}", r"<[^>]*>"):
+        text = re.sub(pattern, lambda m: "\n" * m[0].count("\n"), text, flags=re.DOTALL)
+    return text
+
+
+def help_texts(command: click.Command, name: str) -> Iterator[tuple[str, str]]:
+    """Yield the help texts of a command, its options and its subcommands."""
+    yield name, command.help or ""
+    for parameter in command.params:
+        yield f"{name} {parameter.opts[0]}", getattr(parameter, "help", None) or ""
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for word in command.list_commands(context):
+            subcommand = command.get_command(context, word)
+            assert subcommand is not None
+            yield from help_texts(subcommand, f"{name} {word}")
+
+
+@pytest.mark.parametrize("path", [*FILES, *PROJECT_PAGES], ids=named)
+def test_pages_avoid_what_the_writing_guide_avoids(path: Path) -> None:
+    assert list(offences(page_text(path), history=path.name == "changelog.md")) == []
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=named)
+def test_notebooks_avoid_what_the_writing_guide_avoids(path: Path) -> None:
+    assert list(offences(re.sub(r"`[^`\n]*`", "", notebook_text(path)))) == []
+
+
+def test_help_texts_avoid_what_the_writing_guide_avoids() -> None:
+    texts = dict(help_texts(cli, "cgprimer"))
+    assert len(texts) > 300
+    assert {name: found for name, text in texts.items() if (found := list(offences(text)))} == {}
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=named)
+def test_templates_avoid_what_the_writing_guide_avoids(path: Path) -> None:
+    assert list(offences(template_text(path))) == []
+
+
+def test_the_check_notices_offences() -> None:
+    assert [offence.split(";")[0] for offence in offences("It is none.\nStays as it is, too.")] == [
+        "1: 'is none'",
+        "2: 'as it is'",
+        "2: ', too'",
+    ]
+    assert list(offences("PNG stands for Portable Network Graphics. It has not changed.")) == []
+
+
+if __name__ == "__main__":
+    for page in [*FILES, *PROJECT_PAGES]:
+        for offence in offences(page_text(page), history=page.name == "changelog.md"):
+            print(f"{named(page)}:{offence}")
+    for template in TEMPLATES:
+        for offence in offences(template_text(template)):
+            print(f"{named(template)}:{offence}")
+    for option, text in help_texts(cli, "cgprimer"):
+        for offence in offences(text):
+            print(f"{option}: {offence}")
