@@ -17,14 +17,14 @@ from cgprimer.cli import cli
 from tests.docs.test_docs import FENCE, FILES, ROOT, named
 
 PHRASES = {  # what to avoid, and what to write
-    r"\b(is|are) (no|none)\b": "is not, do not exist",
+    r"(?<!there )\b(is|are) (no|none)\b": "is not, do not exist",
     r"\b(has|have) not\b(?! \w+(ed|en|un)\b)": "does not have",
     r"\bof (its|their|one's) own\b": "custom, separate",
     r"\bas (it is|they are)\b": "unchanged",
     r"\bbeside\b": "next to, compared with",
     r"\banew\b": "again",
     r"\b(stands?|stood)\b(?! for)": "is",
-    r"\bso (many|much)\b(?! (more|less|faster))": "the number of",
+    r"\bso (many|much)\b(?! (more|less|faster|that))": "the number of",
     r"\b(told|foretold|foretells?)\b": "reported, predicted",
     r", too\b": "also",
     r"\b(whoever|whatever|whomever)\b": "anyone who, any",
