@@ -20,10 +20,10 @@ def test_a_function_of_python_s_own_is_shown_in_its_place() -> None:
         with pytest.raises(SourceError) as error:
             cgprimer.export(graph, "c")
         assert str(error.value) == (
-            "wobbly.cg:2:8: the target 'c' has no function 'wobble', in 'xw'\n"
+            "wobbly.cg:2:8: the target 'c' has no function 'wobble' (used in 'xw')\n"
             "  xw = k*wobble(xb + 1) + 3\n"
             "         ^^^^^^^^^^^^^^\n"
-            "  hint: use one of the targets latex"
+            "  hint: use the target latex"
         )
         assert "wobble" in cgprimer.export(graph, "latex")
     finally:
@@ -75,8 +75,8 @@ def test_a_file_is_written_over_only_by_force(tmp_path: Path) -> None:
 def test_a_file_is_the_same_in_every_process(tmp_path: Path) -> None:
     names = ["b", "a", "value", "for", "k", "lambda", "if"]
     graph = cgprimer.parse(f"parameter {', '.join(names)}; w = {' + '.join(names)}")
-    said = "value is value_, for is for_, lambda is lambda_, if is if_\n"
-    assert f"Renamed in this file: {said}" in cgprimer.export(graph)
+    said = "value -> value_, for -> for_, lambda -> lambda_, if -> if_\n"
+    assert f"Renamed: {said}" in cgprimer.export(graph)
 
 
 def test_options_reach_the_file() -> None:

@@ -240,7 +240,7 @@ def test_a_changed_digit_is_seen(target: str, tmp_path: Path) -> None:
         done = run(planted, target, tmp_path, f"planted{found.start()}")
         assert done.returncode == 1, (found[0], text[found.start() - 40 : found.end() + 10])
         assert "WRONG" in done.stdout
-        assert done.stdout.splitlines()[-1] != "all right"
+        assert done.stdout.splitlines()[-1] != "all checks passed"
 
 
 def test_every_digit_and_sign_of_derivatives_is_seen(tmp_path: Path) -> None:
@@ -266,16 +266,17 @@ def test_a_seed_of_0_meets_no_infinite_slope(tmp_path: Path) -> None:
 
 def test_a_share_left_out_is_seen(tmp_path: Path) -> None:
     text = cgprimer.export(example("two_paths"), "python", wrt="a")
-    planted, count = re.subn(r"(bar_\w+ = )(\w+) \+ \w+( +# plus.*)", r"\1\2\3", text, count=1)
+    planted, count = re.subn(r"(bar_\w+ = )(\w+) \+ \w+( +# add.*)", r"\1\2\3", text, count=1)
     assert count == 1, text
     assert run(planted, "python", tmp_path).returncode == 1
 
 
 HOSTILE = """
     lambda int for if while h value gradient exp sin power div main np torch jax jnp math inf nan
-    POINTS step same float print range I NULL NAN errno y0 j1 __LINE__ __name__ _ bar_w dot_w größe
+    POINTS step float print range I NULL NAN errno y0 j1 __LINE__ __name__ _ bar_w dot_w größe
     α ж 中 def a b out True None sympy number at where double printf v1 v2 isfinite distance move
-    slopes tangent found wrong samples static register arrays spread near
+    tangent samples static register derivatives step_size batch_shape to_arrays to_tensor is_close
+    compute_scale compute_results count_wrong check_batch expected result tolerance same zeros
 """
 
 

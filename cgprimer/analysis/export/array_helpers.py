@@ -10,7 +10,7 @@ METHODS = {
     "numpy": {name: f"{name}({{a}})" for name in ("erf", "erfc")},
     "torch": {
         "sigmoid": "torch.sigmoid({a})",
-        "softplus": "torch.logaddexp({a}, number(0.0))",
+        "softplus": "torch.logaddexp({a}, to_tensor(0.0))",
         "relu": "torch.relu({a})",
         "xlogy": "torch.xlogy({a}, {b})",
         "stop_gradient": "{a}.detach()",
@@ -26,97 +26,99 @@ METHODS = {
 }
 
 _COMMON = '''
-def arrays(*given):
-    """Numbers and nested lists as arrays of double precision."""
-    return tuple(ASARRAY(a, dtype=P.float64) for a in given)
+def to_arrays(*values):
+    """Convert numbers and nested lists to float64 arrays."""
+    return tuple(ASARRAY(a, dtype=P.float64) for a in values)
 
-def repeated(a, rank, shape):
-    """Repeated along new axes and axes of length 1; samples, the axes before ``rank``, stay."""
-    (a,) = arrays(a)
-    own = tuple(a.shape)
-    samples, own = own[: len(own) - rank], own[len(own) - rank :]
-    filled = a.reshape(samples + (1,) * (len(shape) - rank) + own)
-    return P.broadcast_to(filled, samples + shape)
+def broadcast_array(a, rank, shape):
+    """Broadcast each sample, which has ``rank`` axes, to a shape."""
+    (a,) = to_arrays(a)
+    n_batch_axes = a.ndim - rank
+    batch_shape, sample_shape = tuple(a.shape[:n_batch_axes]), tuple(a.shape[n_batch_axes:])
+    padded = a.reshape(batch_shape + (1,) * (len(shape) - rank) + sample_shape)
+    return P.broadcast_to(padded, batch_shape + shape)
 
-def reshaped(a, rank, shape):
-    """The same numbers in another shape."""
+def reshape_array(a, rank, shape):
+    """Reshape each sample, which has ``rank`` axes."""
     return a.reshape(tuple(a.shape[: a.ndim - rank]) + shape)
 
-def permuted(a, axes):
-    """Axes in another order, counted from the end."""
+def permute_axes(a, axes):
+    """Permute the last axes, given as negative axis numbers."""
     order = (*range(a.ndim - len(axes)), *(a.ndim + axis for axis in axes))
     return TRANSPOSE
 
-def joined(parts, axis, rank):
-    """One after the other along an axis."""
-    samples = P.broadcast_shapes(*(tuple(a.shape[: a.ndim - rank]) for a in parts))
-    whole = [P.broadcast_to(a, (*samples, *a.shape[a.ndim - rank :])) for a in parts]
-    return P.concatenate(whole, axis)
+def concatenate_arrays(parts, axis, rank):
+    """Concatenate arrays along an axis; each sample has ``rank`` axes."""
+    batch_shape = P.broadcast_shapes(*(tuple(a.shape[: a.ndim - rank]) for a in parts))
+    arrays = [P.broadcast_to(a, (*batch_shape, *a.shape[a.ndim - rank :])) for a in parts]
+    return P.concatenate(arrays, axis)
 
-def scattered(a, places, shape):
-    """Elements added up at their places in zeros: the transpose of an index."""
-    (a,) = arrays(a)
-    samples = tuple(a.shape[: a.ndim - places.ndim])
-    made = P.zeros(samples + (math.prod(shape),), dtype=P.float64)
-    rows = a.reshape(samples + (math.prod(places.shape),))
+def scatter_add(a, indices, shape):
+    """Add elements to an array of zeros at flat indices: the transpose of indexing."""
+    (a,) = to_arrays(a)
+    batch_shape = tuple(a.shape[: a.ndim - indices.ndim])
+    result = P.zeros(batch_shape + (math.prod(shape),), dtype=P.float64)
+    rows = a.reshape(batch_shape + (math.prod(indices.shape),))
     SCATTER
-    return made.reshape(samples + shape)
+    return result.reshape(batch_shape + shape)
 
 def batch_mean(a, rank):
-    """The mean over the samples, for each of them."""
+    """Return the mean over the batch, repeated for each sample."""
     axes = tuple(range(a.ndim - rank))
     return P.broadcast_to(P.mean(a, axes, keepdims=True), a.shape) if axes else a
 
-def spread(slope, samples, shape=()):
-    """A derivative for each sample, also where all samples have the same."""
-    return P.broadcast_to(arrays(slope)[0], (*samples, *shape))
+def broadcast_to_batch(derivative, batch_shape, shape=()):
+    """Broadcast a derivative to all samples of a batch."""
+    return P.broadcast_to(to_arrays(derivative)[0], (*batch_shape, *shape))
 
-def distance(a):
-    """The size of a number, 1 or more, rounded down to a power of two."""
-    size = P.abs(P.where(P.isfinite(a), a, P.ones_like(a)))
-    return P.ldexp(arrays(1.0)[0], P.frexp(P.maximum(P.ones_like(a), size))[1] - 1)
+def compute_scale(a):
+    """Return max(1, abs(a)), rounded down to a power of 2."""
+    magnitude = P.abs(P.where(P.isfinite(a), a, P.ones_like(a)))
+    exponent = P.frexp(P.maximum(P.ones_like(a), magnitude))[1] - 1
+    return P.ldexp(to_arrays(1.0)[0], exponent)
 
-def same(found, expected, within):
-    """Whether all numbers are right, infinite ones and those that are none, too."""
-    found, expected, within = arrays(found, expected, within)
-    alike = (found == expected) | ((found != found) & (expected != expected))
-    off = P.where(alike, P.zeros_like(found), found) - P.where(alike, P.zeros_like(found), expected)
-    good = alike | (P.abs(off) <= within)
-    return found.shape == expected.shape and bool(good.all())
+def is_close(result, expected, tolerance):
+    """Return whether all elements are within the tolerance; nan equals nan."""
+    result, expected, tolerance = to_arrays(result, expected, tolerance)
+    same = (result == expected) | (P.isnan(result) & P.isnan(expected))
+    zeros = P.zeros_like(result)  # inf - inf would be nan
+    difference = P.where(same, zeros, result) - P.where(same, zeros, expected)
+    close = same | (P.abs(difference) <= tolerance)
+    return result.shape == expected.shape and bool(close.all())
 '''
 _DIFFERENT = {
     "numpy": {
         "ASARRAY": "np.asarray",
         "P": "np",
         "TRANSPOSE": "a.transpose(order)",
-        "SCATTER": "np.add.at(made, (..., places.ravel()), rows)",
+        "SCATTER": "np.add.at(result, (..., indices.ravel()), rows)",
     },
     "torch": {
         "ASARRAY": "torch.as_tensor",
         "P": "torch",
         "TRANSPOSE": "a.permute(order)",
-        "SCATTER": "made.index_add_(-1, places.ravel(), rows)",
+        "SCATTER": "result.index_add_(-1, indices.ravel(), rows)",
     },
     "jax": {
         "ASARRAY": "jnp.asarray",
         "P": "jnp",
         "TRANSPOSE": "a.transpose(order)",
-        "SCATTER": "made = made.at[..., places.ravel()].add(rows)",
+        "SCATTER": "result = result.at[..., indices.ravel()].add(rows)",
     },
 }
 _MORE = {
     "numpy": '''
 def erf(a):
-    """The error function, which numpy lacks."""
+    """Return the error function of each element; numpy does not have it."""
     return np.vectorize(math.erf, otypes=[float])(a)
 
 def erfc(a):
-    """Its complement, 1 - erf(a), without loss of digits."""
+    """Return 1 - erf(a) for each element, without cancellation."""
     return np.vectorize(math.erfc, otypes=[float])(a)
 ''',
     "torch": '''
-def number(a):
-    """A number as torch wants it beside its own."""
+def to_tensor(a):
+    """Convert a number to a float64 tensor."""
     return torch.tensor(a, dtype=torch.float64)
 ''',
     "jax": "",

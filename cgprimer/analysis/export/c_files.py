@@ -16,13 +16,13 @@ def _define_function(name: str, arguments: Sequence[str], body: str) -> str:
     return f"static double {name}({parameters}) {{\n    return {body};\n}}"
 
 
-_DISTANCE = """\
-/* The size of a number, 1 or more, rounded down to a power of two. */
-static double distance(double a) {
-    double size = isfinite(a) ? fabs(a) : 1.0;
-    int power;
-    frexp(size > 1.0 ? size : 1.0, &power);
-    return ldexp(1.0, power - 1);
+_COMPUTE_SCALE = """\
+/* Return max(1, fabs(a)), rounded down to a power of 2. */
+static double compute_scale(double a) {
+    double magnitude = isfinite(a) ? fabs(a) : 1.0;
+    int exponent;
+    frexp(magnitude > 1.0 ? magnitude : 1.0, &exponent);
+    return ldexp(1.0, exponent - 1);
 }"""
 C = Language(
     texts={
@@ -31,16 +31,16 @@ C = Language(
         "less": "({a} < {b} ? 1.0 : 0.0)", "equal": "({a} == {b} ? 1.0 : 0.0)",
     },
     define=_define_function,
-    helpers={"distance": _DISTANCE},
+    helpers={"compute_scale": _COMPUTE_SCALE},
     special=("INFINITY", "NAN"),
 )  # fmt: skip
 _KEYWORDS = """
     auto break case char const continue default do double else enum extern float for goto if inline
     int long register restrict return short signed sizeof static struct switch typedef union
     unsigned void volatile while asm typeof bool true false nullptr alignas alignof constexpr
-    static_assert thread_local main value tangent gradient wrong same move slopes distance size
-    printf
-    fabs isfinite frexp ldexp NULL EOF INFINITY NAN HUGE_VAL HUGE_VALF HUGE_VALL BUFSIZ stdin stdout
+    static_assert thread_local main value tangent gradient is_close step_size derivatives
+    compute_scale printf fabs isfinite isnan frexp ldexp NULL EOF INFINITY NAN HUGE_VAL HUGE_VALF
+    HUGE_VALL BUFSIZ stdin stdout
     stderr math_errhandling POINTS NAMES linux unix i386 errno
 """
 _RESERVED = re.compile(r"_|MATH_|FP_|M_|SEEK_|TMP_|FILENAME_|FOPEN_|L_|P_")
@@ -54,8 +54,7 @@ def is_reserved(name: str) -> bool:
 
 
 _TABLE = """\
-/* Points, what is right there, and by how much rounding errors may move each number: the value
-   first, then the derivatives. */
+/* Test points, reference values and tolerances, in the order of NAMES. */
 static const struct {
     double at[ARGUMENTS], right[NUMBERS], within[NUMBERS];
 } POINTS[] = {
@@ -65,29 +64,31 @@ static const char *const NAMES[] = {
 LABELS
 };"""
 _MAIN = """\
-/* Whether a number is right, an infinite one and one that is none, too. */
-static int same(double found, double right, double within) {
-    return found == right || (found != found && right != right) || fabs(found - right) <= within;
+/* Return whether a number is within the tolerance; nan equals nan. */
+static int is_close(double result, double expected, double tolerance) {
+    int same = result == expected || (isnan(result) && isnan(expected));
+    return same || fabs(result - expected) <= tolerance;
 }
 
-/* Checks all that the file says; the exit code is 1 if something is wrong. */
+/* Check all results and return the exit code: 1 if a result is wrong, otherwise 0. */
 int main(void) {
-    int wrong = 0;
+    int n_wrong = 0;
     for (unsigned k = 0; k < sizeof POINTS / sizeof POINTS[0]; k++) {
         const double *at = POINTS[k].at;
-        double found[NUMBERS];
-        found[0] = value(GIVEN);
-        gradient(GIVEN, found + 1);
-        for (unsigned n = 0; n < NUMBERS; n++) {
-            int good = same(found[n], POINTS[k].right[n], POINTS[k].within[n]);
-            wrong += !good;
-            printf("%s point %u: %s = %.17g", good ? "ok   " : "WRONG", k, NAMES[n], found[n]);
-            if (!good) printf(", not %.17g", POINTS[k].right[n]);
+        double results[NUMBERS];
+        results[0] = value(GIVEN);
+        gradient(GIVEN, results + 1);
+        for (unsigned i = 0; i < NUMBERS; i++) {
+            double expected = POINTS[k].right[i];
+            int correct = is_close(results[i], expected, POINTS[k].within[i]);
+            n_wrong += !correct;
+            printf("%s point %u: %s = %.17g", correct ? "ok   " : "WRONG", k, NAMES[i], results[i]);
+            if (!correct) printf(", expected %.17g", expected);
             printf("\\n");
         }
     }
-    if (wrong) printf("%d wrong\\n", wrong); else printf("all right\\n");
-    return wrong ? 1 : 0;
+    if (n_wrong) printf("wrong results: %d\\n", n_wrong); else printf("all checks passed\\n");
+    return n_wrong ? 1 : 0;
 }"""
 
 
@@ -130,35 +131,38 @@ def _define_functions(exported: Exported) -> Iterator[str]:
     """Yield the C code for ``value``, ``tangent`` (forward mode only) and ``gradient``."""
     of, arguments = exported.idents[exported.of], ", ".join(exported.arguments)
     end = [(f"return {exported.value.results[0]};", "")]
-    yield _define_routine("double value", exported.value, f"{exported.of} at a point.", end)
-    slopes, routine = exported.wrt, exported.sweep
+    yield _define_routine("double value", exported.value, f"Return {exported.of}.", end)
+    routine = exported.sweep
     end = []
     if exported.differences:
         routine = Routine(exported.arguments, (), ())
-        end = [("double move;", "")]
+        end = [("double step_size;", "")]
         for k, (name, size, quotient) in enumerate(exported.quotients()):
             comment = f"d {of} / d {exported.idents[name]}"
-            end += [(f"move = {size};", ""), (f"slopes[{k}] = {quotient};", comment)]
+            end += [(f"step_size = {size};", ""), (f"derivatives[{k}] = {quotient};", comment)]
     elif exported.seeds:
         (result,) = routine.results
-        comment = f"The derivative of {exported.of} along a direction: each name times its seed."
+        comment = exported.describe_tangent()
         yield _define_routine("double tangent", routine, comment, [(f"return {result};", "")])
         routine = Routine(exported.arguments, (), ())
-        for k, name in enumerate(slopes):
+        for k, name in enumerate(exported.wrt):
             seed_values = ", ".join(
                 str(float(s == exported.seeds[name])) for s in exported.seeds.values()
             )
             end.append(
                 (
-                    f"slopes[{k}] = tangent({arguments}, {seed_values});",
+                    f"derivatives[{k}] = tangent({arguments}, {seed_values});",
                     f"d {of} / d {exported.idents[name]}",
                 )
             )
     else:
-        for k, (name, result) in enumerate(zip(slopes, routine.results, strict=True)):
-            end.append((f"slopes[{k}] = {result};", f"d {of} / d {exported.idents[name]}"))
-    comment = f"The derivatives of {exported.of}, in the order of NAMES: {exported.method}."
-    yield _define_routine("void gradient", routine, comment, end, ["double *slopes"])
+        for k, (name, result) in enumerate(zip(exported.wrt, routine.results, strict=True)):
+            end.append((f"derivatives[{k}] = {result};", f"d {of} / d {exported.idents[name]}"))
+    comment = (
+        f"Compute the derivatives of {exported.of} in the order of NAMES[1], NAMES[2], ..."
+        f" ({exported.method})."
+    )
+    yield _define_routine("void gradient", routine, comment, end, ["double *derivatives"])
 
 
 def _define_routine(
@@ -183,7 +187,7 @@ def _define_routine(
     body = []
     for a in routine.arguments:
         if a not in used and not re.search(rf"\b{a}\b", last):
-            body.append((f"(void) {a};", "nothing here depends on it"))
+            body.append((f"(void) {a};", "unused parameter"))
     for line in routine.lines:
         if line.begins:
             body.append(("// the derivative", ""))

@@ -60,7 +60,7 @@ def render_latex_file(exported: Exported, points: Sequence[CheckPoint], header: 
     return render_template(
         "analysis/export/latex_document.tex",
         header=[Markup(f"% {line}".rstrip()) for line in header.split("\n")],
-        method=Markup(method.replace("-", " ")),
+        method=Markup(exported.method),
         sweep=method,
         definitions=_list_definitions(exported),
         contributions=list(_list_contributions(exported)),

@@ -19,6 +19,13 @@ from cgprimer.expressions import ExpressionGraph, Shape
 from cgprimer.support.value_names import is_internal
 from cgprimer.tapes import DerivativeProgram, Leaf, Tape, labels, reachable
 
+_METHOD_NAMES = {
+    "finite-difference": "finite differences",
+    "forward": "forward mode",
+    "path-sum": "sum over paths",
+    "reverse": "reverse mode",
+    "symbolic": "symbolic differentiation",
+}
 Operand = str | float  #: an identifier or a number
 
 
@@ -94,8 +101,7 @@ class Exported:
     @property
     def method(self) -> str:
         """The display name of the method, such as ``reverse mode``."""
-        name = self.program.method
-        return f"{name} mode" if name in ("forward", "reverse") else name
+        return _METHOD_NAMES.get(self.program.method, self.program.method)
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -107,6 +113,10 @@ class Exported:
         """True if the derivatives are computed by finite differences."""
         return self.program.method == "finite-difference"
 
+    def describe_tangent(self) -> str:
+        """Return the docstring of the exported function ``tangent``."""
+        return f"Return the derivative of {self.of} along the direction in the dot_ arguments."
+
     def quotients(self) -> Iterator[tuple[str, str, str]]:
         """Yield each variable name, with code for its step size and its difference quotient."""
         rule = self.program.step_rule
@@ -115,14 +125,15 @@ class Exported:
         for name in self.wrt:
             identifier = self.idents[name]
             up, down = (
-                ", ".join([f"{a} {sign} move" if a == identifier else a for a in self.arguments])
+                ", ".join(
+                    [f"{a} {sign} step_size" if a == identifier else a for a in self.arguments]
+                )
                 for sign in "+-"
             )
-            base, width = (
-                (", ".join(self.arguments), "move") if one_sided else (down, "(2.0 * move)")
-            )
+            start = ", ".join(self.arguments)
+            base, width = (start, "step_size") if one_sided else (down, "(2.0 * step_size)")
             size = repr(rule.size or rule.relative_step(52))
-            size += "" if rule.size else f" * distance({identifier})"
+            size += "" if rule.size else f" * compute_scale({identifier})"
             yield name, size, f"(value({up}) - value({base})) / {width}"
 
     def shape(self, name: str) -> Shape:
@@ -223,7 +234,7 @@ class _RoutineBuilder:
         for (_, name), paths in (program.paths or {}).items():
             texts = ["-".join(path).replace("-", " -> ") for path in paths]
             output = self.tape.outputs[derivative_name(self.of, name)]
-            self.notes[output] = join_names(texts, 3)
+            self.notes[output] = self.notes[derivative_name(self.of, name)] = join_names(texts, 3)
 
     def build(
         self, outputs: list[str], further_arguments: Iterable[str], aliases: Iterable[str]
@@ -266,7 +277,8 @@ class _RoutineBuilder:
             if needed[index]:
                 ranks = tuple(len(tape.shapes[o]) for o in indices_of_operands)
                 operand_names = tuple(map(self._get_operand, indices_of_operands))
-                note = self.notes.get(index, "")
+                # A value of the graph can also be a derivative: its alias has the comment.
+                note = "" if in_graph[index] else self.notes.get(index, "")
                 yield Line(self.names[index], primitive, operand_names, ranks, note)
             yield from alias_lines.get(index, ())
 
@@ -290,16 +302,17 @@ def _describe_edges(program: DerivativeProgram, names: list[str]) -> dict[int | 
     for tail, head, partial, product, total in tape.shares:
         source, target = (head, tail) if is_reverse else (tail, head)
         ends = vertex.get(tail, names[tail]), vertex.get(head, names[head])
-        edge = f"inside {ends[1]}" if ends[0] == ends[1] else f"{ends[0]} -> {ends[1]}"
+        is_inside = ends[0] == ends[1]  # an operation within the expression of one vertex
+        edge = f"inside {ends[1]}" if is_inside else f"{ends[0]} -> {ends[1]}"
         is_passed_on = totals.get(source) == product or primal[product] or not names[product]
         if not is_passed_on:
             add_edge(product, edge)
         elif total == product:  # the partial is 1, or the adjoint: nothing is computed
             add_edge(f"{'bar' if is_reverse else 'dot'}.{tape.labels.get(target)}", edge)
         if total != product:
-            add_edge(total, f"plus {edge}")
+            add_edge(total, f"sum {edge}" if is_inside else f"add {edge}")
         if not primal[partial] and names[partial] and partial != product:
-            add_edge(partial, edge if ends[0] == ends[1] else f"slope of {edge}")
+            add_edge(partial, edge if is_inside else f"local derivative of {edge}")
         totals[target] = total
     return {key: ", ".join(edges) for key, edges in edges_of.items()}
 

@@ -39,16 +39,16 @@ _PREFIX = {"numpy": "np", "torch": "torch", "jax": "jnp"}
 
 
 _SCALAR = {
-    "distance": """
-def distance(a):
-    \"\"\"The size of a number, 1 or more, rounded down to a power of two.\"\"\"
-    size = abs(a) if math.isfinite(a) else 1.0
-    return math.ldexp(1.0, math.frexp(max(1.0, size))[1] - 1)""",
-    "same": """
-def same(found, expected, within):
-    \"\"\"Whether a number is right, an infinite one and one that is none, too.\"\"\"
-    alike = found == expected or (found != found and expected != expected)
-    return alike or abs(found - expected) <= within""",
+    "compute_scale": """
+def compute_scale(a):
+    \"\"\"Return max(1, abs(a)), rounded down to a power of 2.\"\"\"
+    magnitude = abs(a) if math.isfinite(a) else 1.0
+    return math.ldexp(1.0, math.frexp(max(1.0, magnitude))[1] - 1)""",
+    "is_close": """
+def is_close(result, expected, tolerance):
+    \"\"\"Return whether a number is within the tolerance; nan equals nan.\"\"\"
+    same = result == expected or (isnan(result) and isnan(expected))
+    return same or abs(result - expected) <= tolerance""",
 }
 PYTHON = Language(
     texts={
@@ -108,17 +108,17 @@ def _create_array_writer(prefix: str) -> Callable[[ArrayOperation, Line, list[st
                 return f"{prefix}.amax({a}, {axes})"
             case Scatter(key, shape):
                 positions = f"{prefix}.arange({math.prod(shape)}).reshape({shape})"
-                return f"scattered({a}, {_format_index(prefix, positions, key)}, {shape})"
+                return f"scatter_add({a}, {_format_index(prefix, positions, key)}, {shape})"
             case Concatenate(axis):
-                return f"joined([{', '.join(operands)}], {axis}, {line.ranks[0]})"
+                return f"concatenate_arrays([{', '.join(operands)}], {axis}, {line.ranks[0]})"
             case Transpose(axes):
-                return f"permuted({a}, {axes})"
+                return f"permute_axes({a}, {axes})"
             case BatchMean(rank):
                 return f"batch_mean({a}, {rank})"
             case Reshape(rank, shape):
-                return f"reshaped({a}, {rank}, {shape})"
+                return f"reshape_array({a}, {rank}, {shape})"
             case Broadcast(rank, shape):
-                return f"repeated({a}, {rank}, {shape})"
+                return f"broadcast_array({a}, {rank}, {shape})"
         raise TypeError(f"unsupported array operation: {operation}")
 
     return write
@@ -135,7 +135,7 @@ def _create_language(target: str) -> Language:
         "less": "(({a} < {b}) * 1.0)", "equal": "(({a} == {b}) * 1.0)",
         **METHODS[target],
     }  # fmt: skip
-    constant = "number({0})" if target == "torch" else "{0}"
+    constant = "to_tensor({0})" if target == "torch" else "{0}"
     return Language(
         texts,
         define_python_function,
@@ -149,83 +149,96 @@ _MAX_FORMULA_LINES = 200  # of a value that sympy expands to one formula
 _IGNORED_BY_SYMPY = {"stop_gradient"}
 LANGUAGES = {"python": PYTHON, "sympy": SYMPY, **{t: _create_language(t) for t in ARRAYS}}
 _RESERVED = """
-    math sys sympy np torch jax jnp inf isnan nan copysign value gradient tangent found wrong
-    autograd batch main move slopes samples float abs range tuple dict zip getattr print POINTS
-    True False None
+    math sys sympy np torch jax jnp inf isnan nan copysign value gradient tangent
+    compute_results count_wrong autograd check_batch main step_size derivatives batch_shape float
+    abs range tuple dict zip getattr print POINTS True False None
 """
 _CHECKS = '''
-def found(**at):
-    """The value and the slopes at a point, by name."""
-    slopes = {f"d OF / d {name}": slope for name, slope in gradient(**at).items()}
-    return {"OF": value(**at), **slopes}
+def compute_results(**at):
+    """Return OF and its derivatives at a point, keyed by name."""
+    derivatives = {f"d OF / d {name}": result for name, result in gradient(**at).items()}
+    return {"OF": value(**at), **derivatives}
 
 
-def wrong(place, numbers, point, near=None):
-    """How many of some numbers are wrong; each is printed."""
-    count = 0
-    for name, number in numbers.items():
-        right = point["right"][name]
-        good = same(number, right, near(right) if near else point["within"][name])
-        count += not good
-        shown = SHOWN
-        print("ok   " if good else "WRONG", place, name, "=", shown, "" if good else f"not {right}")
-    return count
+def count_wrong(label, results, pointPARAMETER):
+    """Print each result and return how many are wrong."""
+    n_wrong = 0
+    for name, result in results.items():
+        expected = point["right"][name]
+        tolerance = point["within"][name]TOLERANCE
+        correct = is_close(result, expected, tolerance)
+        n_wrong += not correct
+        verdict = "ok   " if correct else "WRONG"
+        remark = "" if correct else f", expected {expected}"
+        print(f"{verdict} {label} {name} = {SHOWN}{remark}")
+    return n_wrong
 '''
+_RELATIVE_TOLERANCE = """
+        if relative_tolerance is not None:
+            tolerance = relative_tolerance * (1 + MAGNITUDE)"""
+_DIFFERENTIATED_BY = {
+    "torch": "torch.autograd",
+    "jax": "jax.grad",
+    "sympy": "sympy.diff",
+}
 _AUTOGRAD = {
     "torch": '''
 def autograd(**at):
-    """The slopes by torch's own reverse mode, where it finds numbers."""
-    leaves = dict(zip(at, (a.clone().requires_grad_() for a in arrays(*at.values()))))
+    """Return the derivatives from torch.autograd, without those that are not finite."""
+    leaves = dict(zip(at, (a.clone().requires_grad_() for a in to_arrays(*at.values()))))
     result = value(**leaves)
     if result.requires_grad:
         result.backward()
-    slopes = {name: torch.zeros_like(a) if a.grad is None else a.grad for name, a in leaves.items()}
-    found = {f"d OF / d {name}": slopes[here] for name, here in ARGUMENTS}
-    return {name: slope for name, slope in found.items() if np.isfinite(np.asarray(slope)).all()}
+    grads = {name: torch.zeros_like(a) if a.grad is None else a.grad for name, a in leaves.items()}
+    derivatives = {f"d OF / d {name}": grads[argument] for name, argument in ARGUMENTS}
+    return {name: d for name, d in derivatives.items() if np.isfinite(np.asarray(d)).all()}
 ''',
     "jax": '''
 def autograd(**at):
-    """The slopes by jax's own reverse mode, where it finds numbers."""
-    slopes = jax.grad(lambda point: value(**point))(dict(zip(at, arrays(*at.values()))))
-    found = {f"d OF / d {name}": slopes[here] for name, here in ARGUMENTS}
-    return {name: slope for name, slope in found.items() if np.isfinite(np.asarray(slope)).all()}
+    """Return the derivatives from jax.grad, without those that are not finite."""
+    grads = jax.grad(lambda point: value(**point))(dict(zip(at, to_arrays(*at.values()))))
+    derivatives = {f"d OF / d {name}": grads[argument] for name, argument in ARGUMENTS}
+    return {name: d for name, d in derivatives.items() if np.isfinite(np.asarray(d)).all()}
 ''',
     "sympy": '''
 def autograd(**at):
-    """The slopes that sympy derives from the formula of the value."""
+    """Return the derivatives that sympy.diff computes from the formula of OF."""
     symbols = {name: sympy.Symbol(name, real=True) for name in at}
     formula, point = value(**symbols), {symbols[name]: number for name, number in at.items()}
-    slopes = {f"d OF / d {name}": sympy.diff(formula, symbols[here]) for name, here in ARGUMENTS}
-    return {name: sympy.N(slope.subs(point)) for name, slope in slopes.items()}
+    formulas = {
+        f"d OF / d {name}": sympy.diff(formula, symbols[argument]) for name, argument in ARGUMENTS
+    }
+    return {name: sympy.N(d.subs(point)) for name, d in formulas.items()}
 ''',
 }
 _BATCH = '''
-def batch():
-    """How many numbers are wrong when all points are the samples of one batch."""
+def check_batch():
+    """Evaluate all points as one batch and return how many results are wrong."""
     names = POINTS[0]["at"]
-    rows = found(**{n: P.stack([arrays(point["at"][n])[0] for point in POINTS]) for n in names})
+    batch = {n: P.stack([to_arrays(point["at"][n])[0] for point in POINTS]) for n in names}
+    results = compute_results(**batch)
     return sum(
-        wrong(f"sample {k}:", {name: numbers[k] for name, numbers in rows.items()}, point)
+        count_wrong(f"sample {k}:", {name: result[k] for name, result in results.items()}, point)
         for k, point in enumerate(POINTS)
     )
 '''
 _MAIN = '''
 def main():
-    """Check all that the file says; the exit code is 1 if something is wrong."""
-    count = 0
+    """Check all results and return the exit code: 1 if a result is wrong, otherwise 0."""
+    n_wrong = 0
     for k, point in enumerate(POINTS):
-        count += wrong(f"point {k}:", found(**point["at"]), point)
-CHECKS    print(f"{count} wrong" if count else "all right")
-    return 1 if count else 0
+        n_wrong += count_wrong(f"point {k}:", compute_results(**point["at"]), point)
+CHECKS    print(f"wrong results: {n_wrong}" if n_wrong else "all checks passed")
+    return 1 if n_wrong else 0
 
 
 if __name__ == "__main__":
     sys.exit(main())
 '''
 _BY_AUTOGRAD = """\
-        if point["smooth"]:  # at a kink others have their own conventions
-            near = lambda right: NEAR * (1 + SIZE)
-            count += wrong(f"point {k}, by LIBRARY:", autograd(**point["at"]), point, near)
+        if point["smooth"]:  # at kinks and ties, libraries use different conventions
+            derivatives = autograd(**point["at"])
+            n_wrong += count_wrong(f"point {k}, by LIBRARY:", derivatives, point, TOLERANCE)
 """
 
 
@@ -250,6 +263,7 @@ def build_python_file(
     functions = list(_define_functions(exported, language, prefix))
     used = {n for n, _ in exported.program.tape.instructions}
     checks, main = [_CHECKS], _MAIN
+    parameter = tolerance = ""
     if target == "sympy":
         points = [point for point in points if all(map(all_finite, point.right.values()))]
     leaves = {leaf.name for leaf in exported.leaves}
@@ -257,14 +271,21 @@ def build_python_file(
     if target in _AUTOGRAD and (prefix or (is_short and not used & _IGNORED_BY_SYMPY)):
         pairs = tuple((name, exported.idents[name]) for name in exported.wrt if name in leaves)
         checks.append(_AUTOGRAD[target].replace("ARGUMENTS", repr(pairs)))
-        near = _BY_AUTOGRAD.replace("NEAR", "1e-5" if exported.differences else "1e-9")
-        near = near.replace("SIZE", "abs(np.asarray(right))" if prefix else "abs(right)")
-        main = main.replace("CHECKS", near.replace("LIBRARY", target) + "CHECKS")
+        comparison = _BY_AUTOGRAD.replace("TOLERANCE", "1e-5" if exported.differences else "1e-9")
+        comparison = comparison.replace("LIBRARY", _DIFFERENTIATED_BY[target])
+        main = main.replace("CHECKS", comparison + "CHECKS")
+        magnitude = "abs(np.asarray(expected))" if prefix else "abs(expected)"
+        parameter = ", relative_tolerance=None"
+        tolerance = _RELATIVE_TOLERANCE.replace("MAGNITUDE", magnitude)
     if prefix and not any(operator_name(name) == "batch_mean" for name in used):
         checks.append(_BATCH.replace("P.", f"{prefix}."))
-        main = main.replace("CHECKS", "    count += batch()\n")
-    shown = 'getattr(number, "tolist", lambda: number)()' if prefix else "number"
-    checks[0] = _CHECKS.replace("SHOWN", "sympy.N(number)" if target == "sympy" else shown)
+        main = main.replace("CHECKS", "    n_wrong += check_batch()\n")
+    shown = "np.asarray(result).tolist()" if prefix else "result"
+    checks[0] = (
+        _CHECKS.replace("SHOWN", "sympy.N(result)" if target == "sympy" else shown)
+        .replace("PARAMETER", parameter)
+        .replace("TOLERANCE", tolerance)
+    )
     checks = [text.replace("OF", exported.of) for text in (*checks, main.replace("CHECKS", ""))]
     helpers = language.collect_helpers(*functions, *checks)
     head = f'"""{header}\n"""\n\n' + _IMPORTS[target]
@@ -285,46 +306,44 @@ _IMPORTS = {
 
 def _define_functions(exported: Exported, language: Language, prefix: str) -> Iterator[str]:
     """Yield the Python code for ``value``, ``tangent`` (forward mode only) and ``gradient``."""
-    batch = ", or at every sample of a batch: samples are the first axes" if prefix else ""
-    of = f'"""{exported.of} at a point{batch}."""'
+    batch = ", at one point or for each sample of a batch (leading axes)" if prefix else ""
+    of = f'"""Return {exported.of}{batch}."""'
     yield _define_routine(
         "value", exported.value, language, prefix, of, [f"return {exported.value.results[0]}"]
     )
     arguments, seeds = ", ".join(exported.arguments), exported.seeds
-    slopes: dict[str, str] = {}
+    derivatives: dict[str, str] = {}
     before: list[str] = []
     if exported.differences:
-        before.append("slopes = {}")
+        before.append("derivatives = {}")
         for name, size, quotient in exported.quotients():
-            slopes[name] = f'slopes["{name}"]'
-            before += [f"move = {size}", f"{slopes[name]} = {quotient}"]
+            derivatives[name] = f'derivatives["{name}"]'
+            before += [f"step_size = {size}", f"{derivatives[name]} = {quotient}"]
     elif seeds:
         (result,) = exported.sweep.results
-        along = (
-            f'"""The derivative of {exported.of} along a direction: each name times its seed."""'
-        )
+        along = f'"""{exported.describe_tangent()}"""'
         yield _define_routine(
             "tangent", exported.sweep, language, prefix, along, [f"return {result}"]
         )
         for name in exported.wrt:
             seed_values = [f"{s}={float(s == seeds[name])}" for s in seeds.values()]
-            slopes[name] = f"tangent({', '.join([arguments, *seed_values])})"
+            derivatives[name] = f"tangent({', '.join([arguments, *seed_values])})"
     else:
-        slopes = dict(zip(exported.wrt, exported.sweep.results, strict=True))
+        derivatives = dict(zip(exported.wrt, exported.sweep.results, strict=True))
     if prefix:
         ranks = [(exported.idents[f.name], len(f.shape)) for f in exported.leaves]
         leads = [f"{name}.shape" + (f"[:-{axes}]" if axes else "") for name, axes in ranks]
-        before.append(f"samples = {prefix}.broadcast_shapes({', '.join(leads)})")
-        for name, slope in slopes.items():
+        before.append(f"batch_shape = {prefix}.broadcast_shapes({', '.join(leads)})")
+        for name, derivative in derivatives.items():
             shape = f", {exported.shape(name)}" if exported.shape(name) else ""
-            slopes[name] = f"spread({slope}, samples{shape})"
-    entries = [f'    "{name}": {slope},' for name, slope in slopes.items()]
+            derivatives[name] = f"broadcast_to_batch({derivative}, batch_shape{shape})"
+    entries = [f'    "{name}": {derivative},' for name, derivative in derivatives.items()]
     routine = (
         exported.sweep
         if not (exported.differences or seeds)
         else Routine(exported.arguments, (), ())
     )
-    docstring = f'"""The derivatives of {exported.of}, by name: {exported.method}."""'
+    docstring = f'"""Return the derivatives of {exported.of}, keyed by name ({exported.method})."""'
     end = [*before, "return {", *entries, "}"]
     yield _define_routine("gradient", routine, language, prefix, docstring, end)
 
@@ -346,7 +365,7 @@ def _define_routine(
     body = [(docstring, "")]
     if prefix:
         comma = "," if len(routine.arguments) == 1 else ""
-        body.append((f"{parameters}{comma} = arrays({parameters})", ""))
+        body.append((f"{parameters}{comma} = to_arrays({parameters})", ""))
     for line in routine.lines:
         if line.begins:
             body.append(("# the derivative", ""))
@@ -368,14 +387,18 @@ def _format_points(exported: Exported, points: Sequence[CheckPoint], language: L
             return f"[{', '.join(map(format_value, value))}]"
         if not isinstance(value, float):
             return format_value(value.tolist())
-        return repr(value) if math.isfinite(value) else language.format_number(value).strip("()")
+        return (
+            repr(float(value))
+            if math.isfinite(value)
+            else language.format_number(value).strip("()")
+        )
 
     def format_entry(key: str, values: Mapping[str, Any]) -> str:
         """Format a dictionary as one entry of a check point in Python code."""
         entries = ", ".join([f'"{name}": {format_value(value)}' for name, value in values.items()])
         return f'        "{key}": {{{entries}}},'
 
-    lines = ["# Points, what is right there, and by how much rounding errors may move each number."]
+    lines = ["# Test points, reference values and tolerances."]
     lines.append("POINTS = [")
     labels = {"": exported.of, **{name: f"d {exported.of} / d {name}" for name in exported.wrt}}
     for point in points:

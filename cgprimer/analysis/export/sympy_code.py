@@ -10,11 +10,11 @@ from cgprimer.analysis.export.target_languages import Language, define_python_fu
 from cgprimer.core.operations.primitive_registry import OPERANDS, Applied, find_primitive
 from cgprimer.core.operations.symbolic_arithmetic import get_sympy_form
 
-_SAME = '''
-def same(found, expected, within):
-    """Whether a number is right."""
-    difference = abs(sympy.N(found) - expected)
-    return bool(difference.is_finite and difference <= within)'''
+_IS_CLOSE = '''
+def is_close(result, expected, tolerance):
+    """Return whether a number is finite and within the tolerance."""
+    difference = abs(sympy.N(result) - expected)
+    return bool(difference.is_finite and difference <= tolerance)'''
 
 
 class _Sympy(Language):
@@ -57,7 +57,7 @@ def _format_exactly(value: float) -> str:
 SYMPY = _Sympy(
     {},
     define_python_function,
-    {"same": _SAME},
+    {"is_close": _IS_CLOSE},
     ("sympy.oo", "sympy.nan"),
     finite=_format_exactly,
 )

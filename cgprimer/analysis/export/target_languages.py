@@ -49,7 +49,7 @@ INFIX = {
     "add": "({a} + {b})", "sub": "({a} - {b})", "mul": "({a} * {b})", "div": "({a} / {b})",
     "neg": "(-{a})", "copy": "{a}", "stop_gradient": "{a}",
 }  # fmt: skip
-_COMMENT = re.compile(r'""".*?"""|(?:#|//)[^\n]*', re.DOTALL)  # docstrings, comments
+_COMMENT = re.compile(r'""".*?"""|/\*.*?\*/|(?:#|//)[^\n]*', re.DOTALL)  # docstrings, comments
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 
 
@@ -171,5 +171,5 @@ def define_python_function(name: str, arguments: Sequence[str], body: str) -> st
 def align_comments(lines: Iterable[tuple[str, str]], marker: str) -> list[str]:
     """Join lines of code with their comments; the comments are aligned in one column."""
     pairs = list(lines)
-    column = min(max((len(code) for code, comment in pairs if comment), default=0), 56) + 2
-    return [f"{code:<{column}}{marker} {comment}" if comment else code for code, comment in pairs]
+    column = min(max((len(code) for code, comment in pairs if comment), default=0), 56)
+    return [f"{code:<{column}}  {marker} {comment}" if comment else code for code, comment in pairs]
