@@ -175,7 +175,7 @@ class Comparison:
         return table(["method", *headings, *costs], rows, style=style)
 
     def __str__(self) -> str:
-        cost = f"computed with {self.primal_operations} operations"
+        cost = f"computed with {pluralize(self.primal_operations, 'operation')}"
         lines = [f"{self.of} = {format_number(self.value)}, {cost}", "", self.to_table()]
         notes = [f"{r.name}: {r.refused}" for r in self.results if r.refused]
         kinks = [n for n in self.wrt if self.reference and self.reference[n] == "nan"]

@@ -2,7 +2,7 @@
 
 A trace of forward or reverse mode shows a tangent or an adjoint next to each value. The tables of
 the other methods show evaluations and difference quotients, the derivative formula of each
-variable, or the paths and the products of the partials along them.
+variable, or the paths and the products of the partial derivatives along them.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def _tabulate_paths(
     wrt: str,
     options: Mapping[str, Any],
 ) -> MethodSteps | None:
-    """Tabulate the paths, the product of the partials along each path, and their sum."""
+    """Tabulate the paths, the products of the partial derivatives along them, and their sum."""
     program = differentiate(primal, of, wrt, method="path-sum", **options)
     paths = (program.paths or {}).get((of, wrt), ())
     edges = partials(graph, {name: point[name] for name in graph.point(point) if name in point})
@@ -211,5 +211,6 @@ def _tabulate_paths(
         rows.append((" -> ".join(path), text, product))
     rows.append(("sum over all paths", "", total))
     count = pluralize(len(paths), "path")
-    title = f"d{of}/d{wrt} as the sum over {count} of the product of the partials along it"
-    return MethodSteps(title, ("path", "partials", "product"), tuple(rows))
+    product = "the product of the partial derivatives along the path"
+    title = f"d{of}/d{wrt} as the sum over {count} of {product}"
+    return MethodSteps(title, ("path", "partial derivatives", "product"), tuple(rows))

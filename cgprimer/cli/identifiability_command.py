@@ -56,7 +56,8 @@ def command(
     """
     from cgprimer.cli.training_data import load_or_generate_data
     from cgprimer.errors import UsageError
-    from cgprimer.training.identifiability import identifiability
+    from cgprimer.training.identifiability import MAX_PARAMETERS, identifiability
+    from cgprimer.training.parameter_vector import ParameterVectors
 
     origin = {**sampling, "data": data, "columns": columns, "validation": None}
     dataset, _ = load_or_generate_data(graph, origin, truth)
@@ -64,9 +65,14 @@ def command(
     values = {name: point[name] for name in graph.parameters}
     result = identifiability(graph, dataset, values, wrt=wrt)
     if result is None:
+        n_columns = len(wrt) or len(ParameterVectors(graph).elements)
+        if n_columns > MAX_PARAMETERS:
+            raise UsageError(
+                f"the Jacobian must have at most {MAX_PARAMETERS} columns, got {n_columns:,}",
+                hint="choose parameters with --wrt",
+            )
         raise UsageError(
-            "the Jacobian must have at most 500 columns and only finite elements",
-            hint="choose parameters with --wrt, or values with --at",
+            "the Jacobian has elements that are not finite", hint="choose other values with --at"
         )
     if as_json:
         echo_json(asdict(result))

@@ -38,7 +38,7 @@ def command(graph: ExpressionGraph | None, as_json: bool) -> None:
         return
     details: Any = description.pop("details", {})
     for key, value in description.items():
-        if isinstance(value, dict):
+        if isinstance(value, dict) and value:
             click.echo(f"{key}:")
             for name, entry in value.items():
                 shown = ", ".join(map(str, entry)) if isinstance(entry, list) else entry
@@ -49,7 +49,8 @@ def command(graph: ExpressionGraph | None, as_json: bool) -> None:
                 for what, which in details.get(name, {}).items() if key == "engines" else ():
                     click.echo(f"    {what}: {which}")
         else:
-            click.echo(f"{key}: {', '.join(map(str, value)) if isinstance(value, list) else value}")
+            shown = ", ".join(map(str, value)) if isinstance(value, list | dict) else value
+            click.echo(f"{key}: {'none' if shown == '' else shown}")
 
 
 def _describe_machine() -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import isfinite
 
 import numpy as np
@@ -105,10 +106,21 @@ def _build_parameter_rows(
         sums = ["", ""]
         for k, values in enumerate((learned, reference)):
             if combination.keys() <= values.keys():
-                sums[k] = format_number(sum(c * values[n] for n, c in combination.items()))
+                sums[k] = format_number(_combine(combination, values))
         remark = "determined" if converged else "determined, not yet reached"
         rows.append([format_combination(combination), *sums, remark])
     return rows
+
+
+def _combine(combination: Mapping[str, float], values: Mapping[str, float]) -> float:
+    """Return a linear combination of values; 0 if it is 0 up to rounding errors.
+
+    >>> _combine({"w": 1.0, "b": 0.5}, {"w": 0.1 + 0.2, "b": -0.6})
+    0.0
+    """
+    terms = [coefficient * values[name] for name, coefficient in combination.items()]
+    total = sum(terms)
+    return 0.0 if abs(total) <= 1e-14 * sum(map(abs, terms)) else total
 
 
 def _suggest_longer_training(run: TrainingRun, converged: bool) -> list[str]:

@@ -30,7 +30,7 @@ from cgprimer.training.parameter_vector import ParameterVectors
 Array = Any
 _TOLERANCE = 1e-9  # singular values below this fraction of the maximum are zero
 _MAX_SAMPLES = 1_000
-_MAX_PARAMETERS = 500
+MAX_PARAMETERS = 500
 _OTHER_POINTS = 8
 _MAX_SENTENCES = 5  # a network with ReLU has a null direction for each hidden unit
 _MAX_NAMES = 5  # in a sentence
@@ -161,7 +161,7 @@ def identifiability(
     dataset = resolve_dataset(dataset, graph).block(0)
     samples = select_spaced_samples(dataset)
     inputs = {n: dataset.inputs[n][samples] for n in graph.inputs}
-    if len(names) > _MAX_PARAMETERS:
+    if len(names) > MAX_PARAMETERS:
         return None
     values = vectors.vector(parameters)
 

@@ -25,7 +25,7 @@ def test_each_engine_says_what_it_uses_or_why_not(tmp_path: Path) -> None:
     assert list(cpu) == ["processor", "vectors", "threads", "cache"]
     assert cpu["vectors"].startswith("128 bits (CGPRIMER_VECTORS")
     assert cpu["threads"].startswith("3 (CGPRIMER_THREADS")
-    assert cpu["cache"] == f"{tmp_path} (CGPRIMER_CACHE=off keeps nothing)"
+    assert cpu["cache"] == f"{tmp_path} (CGPRIMER_CACHE=off disables the cache)"
     assert {"llvmlite", "numba-cuda"} <= set(found["libraries"])
     for name, state in found["engines"].items():
         assert (name in found["details"]) == (state == "available"), name

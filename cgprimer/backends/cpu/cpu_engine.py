@@ -52,7 +52,7 @@ class CpuEngine:
                 f"processor: {processor.name or 'any of its family'}",
                 f"vectors: {bits} ({llvm_library.VECTORS}=64 for none, up to 512)",
                 f"threads: {threads} ({worker_threads.THREADS}=1 for one)",
-                f"cache: {disk_cache.describe_cache()} (CGPRIMER_CACHE=off keeps nothing)",
+                f"cache: {disk_cache.describe_cache()} (CGPRIMER_CACHE=off disables the cache)",
             )
         )
 

@@ -77,14 +77,14 @@ def _format_straight_line_code(tape: Tape, *, sums: bool, dtype: str) -> str:
     for argument, name in zip(function.args, _ARGUMENTS, strict=True):
         argument.name = name
     results = group_output_names(tape.outputs)
-    vectors = f"vectors of {lanes} numbers" if lanes > 1 else "no vectors"
+    vectors = f"vectors of {lanes} elements" if lanes > 1 else "no vectors"
     after = [f"{format_name(n)} times {number_text(f)}" for n, f in factors.items() if f != 1.0]
     lines = [
         f"; straight-line code of the engine cpu for LLVM; {dtype}, {vectors}",
         f"; columns: {join_abbreviated([format_name(n) for n in tape.of_kind('column')])}",
         f"; scalars: {join_abbreviated([format_name(n) for n in tape.of_kind('scalar')])}",
         f"; results: {join_abbreviated([' and '.join(results[i]) for i in varying])}"
-        + (" (a sum for each number of a vector)" if sums and lanes > 1 else ""),
+        + (" (one partial sum per vector lane)" if sums and lanes > 1 else ""),
     ]
     if uniform:
         lines.append(

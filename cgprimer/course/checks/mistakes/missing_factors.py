@@ -174,9 +174,9 @@ def _omit_powers(passes: GradientPasses, *, inner: bool) -> Iterator[PassPredict
             continue
         is_inner = edge.head != passes.root and edge.tail < len(passes.tape.leaves)
         if is_inner == inner:
-            description = passes.format_instruction(edge.head)
+            power = passes.format_operation(edge.head)
             yield (
-                f"the derivative of the power {description} is missing",
+                f"the derivative of the power {power} is missing",
                 passes.gradient(OmitPartials({edge})),
             )
 

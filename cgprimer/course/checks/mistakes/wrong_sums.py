@@ -22,7 +22,7 @@ _MAX_PATHS = 40  # from one name
 def negate_contributions(passes: GradientPasses) -> Iterator[PassPrediction]:
     """Predict the gradients if one contribution has the wrong sign."""
     for edge in passes.edges:
-        head, tail = passes.format_instruction(edge.head), passes.format_value(edge.tail)
+        head, tail = passes.format_operation(edge.head), passes.format_value(edge.tail)
         yield (
             f"the derivative of {head} with respect to {tail} has the wrong sign",
             passes.gradient(NegateProducts({edge})),
