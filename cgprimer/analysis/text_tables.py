@@ -31,9 +31,9 @@ def table(
         UsageError: the style is unknown.
 
     >>> print(table(["name", "value"], [["xa", "0.5"]]))
-    name      value
-    ------  -------
-    xa          0.5
+    name  value
+    ----  -----
+    xa      0.5
     """
     check_choice("table format", style, FORMATS)
     if style == "csv":
@@ -46,7 +46,7 @@ def table(
         rows = [[cell.replace("\n", "<br>") for cell in row] for row in rows]
     rows = [line for row in rows for line in _split_lines(row)]
     columns = list(zip(header, *rows, strict=True))
-    widths = [max([len(column[0]) + 2, *map(len, column[1:])]) for column in columns]
+    widths = [max(map(len, column)) for column in columns]
 
     def join_cells(row: Sequence[str], separator: str) -> str:
         """Join the cells of a row, each padded to the width of its column."""

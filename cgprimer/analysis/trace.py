@@ -202,12 +202,12 @@ def trace(
 
     >>> from cgprimer.core.graph import parse
     >>> print(trace(parse("input xa = 0.5; xx = xa^2; xw = 3*xx + xa"), wrt="xa"))
-    name    expression      value    tangent d/dxa
-    ------  ------------  -------  ---------------
-    xa      input             0.5                1
-    xx      xa^2             0.25                1
-    v1      3*xx             0.75                3
-    xw      v1 + xa          1.25                4
+    name  expression  value  tangent d/dxa
+    ----  ----------  -----  -------------
+    xa    input         0.5              1
+    xx    xa^2         0.25              1
+    v1    3*xx         0.75              3
+    xw    v1 + xa      1.25              4
     """
     graph = graph_with_loss(graph, loss, check_point(at))
     if level not in LEVELS:

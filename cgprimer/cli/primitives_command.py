@@ -9,35 +9,38 @@ from cgprimer.cli.shared_options import json_option
 
 # Functions of arrays: spelling, meaning, and adjoints of the operands for a result adjoint ``bar``.
 ARRAYS = {
-    "matmul": ("a @ b", "the product of matrices and vectors",
+    "matmul": ("a @ b", "matrix product, also with vectors",
                "bar @ transpose(b); transpose(a) @ bar"),
     "index": ("a[0], a[1:3], a[:,0], a[[0,2]]", "elements by index, from 0",
               "bar at these indices, 0 elsewhere"),
-    "sum": ("sum(a), sum(a, 0)", "the sum of all elements, or along axes", "bar, repeated"),
-    "mean": ("mean(a), mean(a, 0)", "the mean of all elements, or along axes",
-             "bar/n, repeated"),
-    "largest": ("max(a)", "the largest element", "bar at its index, split equally if tied"),
-    "largest_along": ("largest(a, 0)", "the largest elements along axes",
-                      "bar at their indices, split equally if tied"),
-    "smallest": ("min(a)", "the smallest element", "bar at its index, split equally if tied"),
-    "dot": ("dot(a, b)", "the sum of the products of elements", "bar*b; bar*a"),
-    "norm": ("norm(a)", "the root of the sum of the squares", "bar*a/out, 0 at 0"),
-    "softmax": ("softmax(a), softmax(a, 0)", "exponentials that add up to 1, by default along"
+    "sum": ("sum(a), sum(a, 0)", "sum of all elements, or along axes",
+            "bar, broadcast to the shape of a"),
+    "mean": ("mean(a), mean(a, 0)", "mean of all elements, or along axes",
+             "bar/n, broadcast to the shape of a"),
+    "largest": ("max(a)", "largest element", "bar at its index, split equally between ties"),
+    "largest_along": ("largest(a, 0)", "largest elements along axes",
+                      "bar at their indices, split equally between ties"),
+    "smallest": ("min(a)", "smallest element", "bar at its index, split equally between ties"),
+    "dot": ("dot(a, b)", "sum of the elementwise products", "bar*b; bar*a"),
+    "norm": ("norm(a)", "square root of the sum of squares", "bar*a/out, or 0 if out is 0"),
+    "softmax": ("softmax(a), softmax(a, 0)", "exponentials divided by their sum, by default along"
                 " the last axis", "out*(bar - sum(bar*out))"),
-    "log_softmax": ("log_softmax(a)", "the logarithm of softmax", "bar - exp(out)*sum(bar)"),
-    "transpose": ("transpose(a), transpose(a, 1, 0)", "axes in reverse, or in the given order",
-                  "bar, axes transposed back"),
-    "reshape": ("reshape(a, 2, -1)", "the same elements in another shape", "bar, reshaped back"),
+    "log_softmax": ("log_softmax(a)", "logarithm of softmax", "bar - exp(out)*sum(bar)"),
+    "transpose": ("transpose(a), transpose(a, 1, 0)", "axes in reverse or in the given order",
+                  "bar, with its axes in the order of a"),
+    "reshape": ("reshape(a, 2, -1)", "same elements in another shape", "bar in the shape of a"),
     "broadcast": ("broadcast(a, 8, 4)", "broadcast to a shape, as in numpy",
-                  "bar, summed over the repeated axes"),
+                  "bar, summed over the broadcast axes"),
     "concatenate": ("concatenate(a, b, 0)", "arrays joined along an axis, by default the first",
-                    "the parts of bar"),
-    "batch_mean": ("batch_mean(a)", "the mean over the samples", "the mean of bar over them"),
-    "dropout": ("dropout(a, 0.5)", "training: keep units with a probability;"
-                " evaluation: scale by it",
+                    "the part of bar for each array"),
+    "batch_mean": ("batch_mean(a)", "mean over the samples of a batch",
+                   "mean of bar over the samples"),
+    "dropout": ("dropout(a, 0.5)", "training: keep elements with the given probability;"
+                " evaluation: multiply by it",
                 "training: bar*mask; evaluation: bar*0.5"),
-    "batchnorm": ("batchnorm(a, gamma, beta)", "mean 0 and variance 1 over the batch, scaled and"
-                  " shifted", "through the mean and the variance of the batch"),
+    "batchnorm": ("batchnorm(a, gamma, beta)", "normalized to mean 0 and variance 1 over the batch,"
+                  " then multiplied by gamma, plus beta",
+                  "includes the derivatives of the batch mean and variance"),
 }  # fmt: skip
 _SIGNS = {"+": "add", "-": "sub", "*": "mul", "/": "div", "^": "pow", "**": "pow"}
 
