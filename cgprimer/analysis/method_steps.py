@@ -211,6 +211,6 @@ def _tabulate_paths(
         rows.append((" -> ".join(path), text, product))
     rows.append(("sum over all paths", "", total))
     count = pluralize(len(paths), "path")
-    product = "the product of the partial derivatives along the path"
-    title = f"d{of}/d{wrt} as the sum over {count} of {product}"
+    term = "the product of the partial derivatives along the path"
+    title = f"d{of}/d{wrt} as the sum over {count} of {term}"
     return MethodSteps(title, ("path", "partial derivatives", "product"), tuple(rows))
