@@ -142,7 +142,7 @@ def test_text() -> None:
     lines = str(trace(cgprimer.parse("input xa = 2; xw = xa^2"), wrt="xa")).splitlines()
     assert [line.split() for line in lines] == [
         ["name", "expression", "value", "tangent", "d/dxa"],
-        ["------", "------------", "-------", "---------------"],
+        ["----", "----------", "-----", "-------------"],
         ["xa", "input", "2", "1"],
         ["xw", "xa^2", "4", "4"],
     ]
