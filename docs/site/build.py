@@ -55,7 +55,7 @@ LIVE = {
 PROMPTS = re.compile(r"^( *)```python\n(?=\1>>> )", re.MULTILINE)
 HELP = re.compile(r"^<!-- help: (cgprimer(?: \w+)+) -->$", re.MULTILINE)
 PICTURE = re.compile(r"^(-   )?!\[(.*)\]\(((?:[^)]*/)?([\w-]+)\.\w+)\)$", re.MULTILINE)
-OUTSIDE = re.compile(r"\[([^\]]*)\]\((?:\.\./LICENSE|CODE_OF_CONDUCT\.md)\)")  # not on the site
+OUTSIDE = re.compile(r"\[([^\]]*)\]\((?:\.\./LICENSE|[A-Z_]+\.md)\)")  # files that the site lacks
 SOLUTION = re.compile(r"^( *)### BEGIN SOLUTION\n.*?### END SOLUTION$", re.MULTILINE | re.DOTALL)
 HIDDEN = re.compile(
     r"^ *### BEGIN HIDDEN TESTS\n.*?### END HIDDEN TESTS$", re.MULTILINE | re.DOTALL
