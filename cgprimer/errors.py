@@ -224,6 +224,16 @@ def join_names(names: Iterable[str], limit: int = _FEW) -> str:
     return ", ".join(items[:limit]) + more
 
 
+def join_words(words: Iterable[str], conjunction: str = "and") -> str:
+    """Join words with commas, and the last one with a conjunction.
+
+    >>> join_words(["a", "b", "c"]), join_words([".py", ".ipynb"], "or"), join_words(["a"])
+    ('a, b and c', '.py or .ipynb', 'a')
+    """
+    *first, last = words
+    return f"{', '.join(first)} {conjunction} {last}" if first else last
+
+
 def pluralize(count: int, singular: str, plural: str = "") -> str:
     """Return a count with its noun, in the singular or plural.
 

@@ -51,7 +51,9 @@ def format_run(
         *_suggest_longer_training(run, converged),
         *_format_worker_record(run),
         "",
-        table(cells[0], cells[1:], left=(0, *([len(columns) - 1] if 3 in columns else []))),
+        table(
+            cells[0], cells[1:], left=[k for k, column in enumerate(columns) if column in (0, 3)]
+        ),
         *([""] if sentences else []),
         *sentences,
     ]

@@ -20,7 +20,7 @@ import numpy as np
 
 from cgprimer.core.derivatives import jacobian
 from cgprimer.core.graph import check_graph
-from cgprimer.errors import pluralize
+from cgprimer.errors import join_words, pluralize
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.number_format import format_number
 from cgprimer.support.validation import check_choice
@@ -115,15 +115,9 @@ def _describe_null_direction(direction: Mapping[str, float], outputs: str, every
     ]
     order = "" if everywhere else "to first order, "
     return (
-        f"{', '.join(others)} and {last} cannot be determined separately{where}:"
-        f" {order}{_join_clauses(moves)} leaves {outputs} unchanged."
+        f"{join_words(direction)} cannot be determined separately{where}:"
+        f" {order}{join_words(moves)} leaves {outputs} unchanged."
     )
-
-
-def _join_clauses(clauses: Sequence[str]) -> str:
-    """Join clauses with commas and a final "and"."""
-    *others, last = clauses
-    return f"{', '.join(others)} and {last}" if others else last
 
 
 def identifiability(

@@ -20,9 +20,9 @@ from cgprimer.course.checks.check_results import Failure, Result, create_failed_
 from cgprimer.course.checks.result_journal import ResultJournal
 from cgprimer.course.checks.sandbox import Limits, MachineError, Submission, stop_submissions
 from cgprimer.course.checks.submission_files import read_regular_file
-from cgprimer.course.checks.submission_search import PROGRAM_ENDINGS, join_choices, list_file_names
+from cgprimer.course.checks.submission_search import PROGRAM_ENDINGS, list_file_names
 from cgprimer.course.exercises.roster import Student
-from cgprimer.errors import CgprimerError, UsageError, join_names
+from cgprimer.errors import CgprimerError, UsageError, join_names, join_words
 
 _MAX_BYTES = 10_000_000  # of a file whose content is compared
 _MACHINE_ERRORS = {  # errors that no submission causes: disk, memory, processes, open files
@@ -188,9 +188,8 @@ def _explain_unreadable(path: Path, endings: tuple[str, ...]) -> str:
         files = [name for name in list_file_names(path) if name.endswith(endings)]
         if files:
             return f"the folder contains several submissions: {join_names(files)}"
-        return (
-            f"the folder contains no submission: expected a file ending in {join_choices(endings)}"
-        )
+        choices = join_words(endings, "or")
+        return f"the folder contains no submission: expected a file ending in {choices}"
     if not path.is_file() or not os.access(path, os.R_OK):
         return "the submission is not a readable file"
     return ""

@@ -12,7 +12,7 @@ import numpy as np
 from cgprimer.course.checks.batch_checks import Check
 from cgprimer.course.checks.check_results import Failure, Result, create_failed_result, sanitize
 from cgprimer.course.checks.sandbox import Limits, Submission
-from cgprimer.course.checks.sheet_owners import find_exchanged_sheets
+from cgprimer.course.checks.sheet_owners import compare_owners, find_exchanged_sheets
 from cgprimer.course.checks.sheets.answer_files import (
     ENDINGS,
     Answers,
@@ -72,7 +72,8 @@ def check_trace(
         sheet = parse_sheet(sheet, "the sheet")
     if not isinstance(sheet, Sheet):
         sheets = read_sheets(sheet)
-        if file and (failure := find_exchanged_sheets(sheets, {name: file}).get(name)):
+        failures = compare_owners(sheets, {name: answers.sheet}) if file else {}
+        if failure := failures.get(name):
             hint = "rename the file if its name is wrong"
             raise DataError(f"{name}: {failure.message}", hint=hint)
         sheet = _select_sheet(sheets, answers, sheet, name)

@@ -16,6 +16,14 @@ from cgprimer.errors import DataError
 def find_exchanged_sheets(
     sheets: Mapping[str, Sheet], files: Mapping[str, Path], students: Sequence[Student] = ()
 ) -> dict[str, Failure]:
+    """Return a failure for each file of one student that contains the sheet of another student."""
+    identifiers = {name: _read_identifier(file) for name, file in files.items()}
+    return compare_owners(sheets, identifiers, students)
+
+
+def compare_owners(
+    sheets: Mapping[str, Sheet], identifiers: Mapping[str, str], students: Sequence[Student] = ()
+) -> dict[str, Failure]:
     """Return a failure for each submission of one student with the sheet of another student.
 
     A file or folder belongs to the student whose name, e-mail address or name of files it has. If
@@ -23,7 +31,7 @@ def find_exchanged_sheets(
 
     Args:
         sheets: the sheets of a class, keyed by identifier.
-        files: the readable files with answers, keyed by the name of the submission.
+        identifiers: the identifiers of the submitted sheets, keyed by the name of the submission.
         students: the class list, if there is one.
     """
     owners = {
@@ -33,10 +41,10 @@ def find_exchanged_sheets(
     }
     listed, have_sheets = set(students), set(owners.values())
     everybody = [*students, *(owner for owner in owners.values() if owner not in listed)]
-    names = {name: Path(remove_ending(name)).name for name in files}
+    names = {name: Path(remove_ending(name)).name for name in identifiers}
     failures = {}
     for name, student in students_by_submission(everybody, names).items():
-        owner = owners.get(_read_identifier(files[name]))
+        owner = owners.get(identifiers[name])
         if owner is None or owner == student:
             continue
         if student not in have_sheets and owner not in listed:

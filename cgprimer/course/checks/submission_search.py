@@ -9,7 +9,7 @@ from itertools import chain, count
 from pathlib import Path
 
 from cgprimer.course.checks.check_results import Result, sanitize
-from cgprimer.errors import UsageError
+from cgprimer.errors import UsageError, join_words
 
 PROGRAM_ENDINGS = (".py", ".ipynb")
 _CONTROL_CHARACTERS = {9: "\ufffd", 10: "\ufffd"}  # in file names, they could forge rows of tables
@@ -45,7 +45,7 @@ def find_submissions(
             if not files:
                 raise UsageError(
                     f"{path} contains no submissions: expected a file ending in"
-                    f" {join_choices(endings)}"
+                    f" {join_words(endings, 'or')}"
                 )
         for file in files:
             has_folder = path.is_dir() and file.parent != path
@@ -57,19 +57,9 @@ def find_submissions(
             key = next(n for n in chain((name, full), numbered) if n not in submissions)
             submissions[key] = file
     if not submissions:
-        one = f"a {join_choices(endings)} file"
+        one = f"a {join_words(endings, 'or')} file"
         raise UsageError(f"missing submission: pass {one}, or a folder of submissions")
     return submissions
-
-
-def join_choices(choices: tuple[str, ...]) -> str:
-    """Join choices with commas, and the last one with ``or``.
-
-    >>> join_choices((".py", ".ipynb")), join_choices((".csv", ".json", ".md"))
-    ('.py or .ipynb', '.csv, .json or .md')
-    """
-    *first, last = choices
-    return f"{', '.join(first)} or {last}" if first else last
 
 
 def _list_submissions(folder: Path, endings: tuple[str, ...], stem: str) -> list[Path]:
