@@ -19,38 +19,13 @@ import cgprimer
 
 PACKAGE = Path(cgprimer.__file__).parent
 PACKAGES = (  # a module imports only from its own package or from packages above it
-    "errors",
-    "support",
-    "core",
-    "expressions",
-    "tapes",
-    "recording",
-    "networks",
-    "backends",
-    "analysis",
-    "training",
-    "visualization",
-    "plot",
-    "course",
-    "lecture",
-    "cli",
-)
-HEAVY = [
-    "numpy",
-    "scipy",
-    "sympy",
-    "networkx",
-    "matplotlib",
-    "numba",
-    "llvmlite",
-    "click",
-    "rich",
-    "mpmath",
-    "pandas",
-    "polars",
-    "pyarrow",
-    "tabulate",
-]
+    "errors", "support", "core", "expressions", "tapes", "recording", "networks", "backends",
+    "analysis", "training", "visualization", "plot", "course", "lecture", "cli",
+)  # fmt: skip
+HEAVY = {
+    "click", "graphlay", "llvmlite", "matplotlib", "mpmath", "networkx", "numba", "numpy", "pandas",
+    "polars", "pyarrow", "rich", "scipy", "sympy", "tabulate",
+}  # fmt: skip
 
 
 def dotted(path: Path) -> str:
@@ -138,37 +113,24 @@ def test_modules_import_only_from_packages_above() -> None:
 
 
 CORE = (
-    "language",
-    "operations",
-    "tape",
-    "methods",
-    "evaluation",
-    "graph",
-    "loss_expressions",
-    "loss_node",
-    "loss_attachment",
-    "derivatives",
-    "edge_partials",
-    "second_derivatives",
+    "language", "operations", "tape", "methods", "evaluation", "graph", "loss_expressions",
+    "loss_node", "loss_attachment", "derivatives", "edge_partials", "second_derivatives",
     "registration",
-)
+)  # fmt: skip
 
 
 def test_modules_of_core_import_only_from_parts_above() -> None:
-    """Text, operations, tape, methods, engines, graph, derivatives; lazy imports count.
+    """A graph computes its values with the evaluator; lowering knows only a protocol of graphs."""
 
-    A graph computes its values with the evaluator, and lowering knows only a protocol of graphs.
-    """
-
-    def place(module: str) -> int:
+    def layer(module: str) -> int:
         return CORE.index(cgprimer._PUBLIC.get(module, module).split(".")[1])
 
-    inside = [name for name in MODULES if name.startswith("core.")]
     wrong = [
         f"{name}:{found.line} imports {found.module}"
-        for name in inside
+        for name in MODULES
+        if name.startswith("core.")
         for found in imports(TREES[name], name)
-        if found.module.startswith("core.") and place(found.module) > place(name)
+        if found.module.startswith("core.") and layer(found.module) > layer(name)
     ]
     assert wrong == []
 
@@ -187,22 +149,14 @@ def import_graph(*, lazy: bool) -> dict[str, set[str]]:
     return graph
 
 
-def in_cycles(graph: dict[str, set[str]]) -> set[str]:
-    """Return the modules that are part of a cycle."""
-    components = nx.strongly_connected_components(nx.DiGraph(graph))
-    return {module for component in components if len(component) > 1 for module in component}
-
-
-def test_modules_do_not_import_each_other_at_import_time() -> None:
-    assert in_cycles(import_graph(lazy=False)) == set()
-
-
-def test_no_cycles_of_lazy_imports_and_imports_for_types() -> None:
-    """A package's `__init__` publishes its modules, so it is left out."""
+def test_imports_have_no_cycles() -> None:
+    """Imports in functions and for types count, except those of `__init__`, which publishes."""
     graph = import_graph(lazy=True)
     packages = {module for module in graph if is_package(module)}
-    inner = {n: modules - packages for n, modules in graph.items() if n not in packages}
-    assert in_cycles(inner) == set()
+    inner = {name: modules - packages for name, modules in graph.items() if name not in packages}
+    for edges in (import_graph(lazy=False), inner):
+        components = nx.strongly_connected_components(nx.DiGraph(edges))
+        assert [component for component in components if len(component) > 1] == []
 
 
 def test_no_two_modules_of_one_name() -> None:
@@ -213,7 +167,7 @@ def test_no_two_modules_of_one_name() -> None:
     assert [modules for modules in names.values() if len(modules) > 1] == []
 
 
-def test_nothing_evaluates_or_executes_text() -> None:
+def test_the_package_neither_evaluates_nor_executes_text() -> None:
     # numba compiles functions, so kernels for a GPU, written from a verified tape in which values
     # are called v0, v1, ..., are executed in one place. tests/cuda looks at that text.
     allowed = {"backends.cuda.generated_functions": 1}
@@ -253,8 +207,7 @@ INTERNAL_KIND = re.compile(
 )
 
 
-def test_one_module_spells_the_names_of_internal_values() -> None:
-    """Names such as ``bar.xw`` are built and taken apart by `support.value_names` only."""
+def test_one_module_builds_and_parses_the_names_of_internal_values() -> None:
     offenders = []
     for name, tree in TREES.items():
         for node in ast.walk(tree):
@@ -271,7 +224,7 @@ def test_one_module_spells_the_names_of_internal_values() -> None:
     assert offenders == []
 
 
-def test_modules_are_named_for_what_they_hold() -> None:
+def test_modules_are_named_for_their_contents() -> None:
     stems = {name: name.rpartition(".")[2] for name in MODULES}
     assert [n for n, s in stems.items() if s in ("utils", "util", "helpers", "misc", *HEAVY)] == []
     for name, tree in TREES.items():
@@ -282,12 +235,12 @@ def test_modules_are_named_for_what_they_hold() -> None:
         assert stems[name] not in {module.split(".")[0] for module in imported}, name
 
 
-def test_tests_are_packages_so_that_any_folders_can_be_named_together() -> None:
+def test_folders_of_tests_are_packages() -> None:
     folders = {path.parent for path in Path(__file__).parent.rglob("*.py")}
     assert [str(f) for f in sorted(folders) if not (f / "__init__.py").exists()] == []
 
 
-def test_deprecated_module_names_lead_to_the_modules_of_today() -> None:
+def test_deprecated_module_names_import_the_renamed_modules() -> None:
     from cgprimer.support.moved_modules import NEW_NAMES
 
     assert set(NEW_NAMES) & set(MODULES) == set()
@@ -306,20 +259,16 @@ def test_deprecated_module_names_lead_to_the_modules_of_today() -> None:
     assert in_a_process(program).split() == ["True", "True"]
 
 
-# --- what is loaded ------------------------------------------------------------------------------
+# --- loaded modules ------------------------------------------------------------------------------
 
 
-def in_a_process(program: str, *flags: str, place: Path = PACKAGE.parent) -> str:
+def in_a_process(program: str, *flags: str, folder: Path = PACKAGE.parent) -> str:
     """Return what a program prints; -I ignores the environment and the user's packages."""
-    start = f"import sys; sys.path.insert(0, {str(place)!r})\n"
-    run = subprocess.run(
-        [sys.executable, "-I", *flags, "-c", start + program],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
-    return run.stdout
+    start = f"import sys; sys.path.insert(0, {str(folder)!r})\n"
+    command = [sys.executable, "-I", *flags, "-c", start + program]
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
+    return process.stdout
 
 
 def loaded_after(program: str) -> set[str]:
@@ -334,28 +283,37 @@ sys.stderr = sys.stdout
 try: main()
 except SystemExit: pass
 """
+GRADIENT = """
+import cgprimer; graph = cgprimer.parse('xw = k*xa^2 + sin(k)')
+print(cgprimer.gradient(graph, {'k': 1.0, 'xa': 2.0}))
+"""
 
 
-@pytest.mark.parametrize("argument", ["", "--help", "--version", "nosuch"])
-def test_importing_and_asking_for_help_load_none_of_the_large_libraries(argument: str) -> None:
-    before = loaded_after("pass")  # an editable install's hook, coverage and the like
-    importing = "import cgprimer; cgprimer.__version__; dir(cgprimer)"
-    loaded = loaded_after(COMMAND.format(argument) if argument else importing) - before
-    assert "cgprimer" in loaded
-    assert loaded & set(HEAVY) <= ({"click"} if argument else set())
+@pytest.fixture(scope="module")
+def loaded_at_startup() -> set[str]:
+    """Return the modules that Python itself and an editable install load."""
+    return loaded_after("pass")
 
 
-GRADIENT = (
-    "import cgprimer; graph = cgprimer.parse('xw = k*xa^2 + sin(k)')\n"
-    "print(cgprimer.gradient(graph, {'k': 1.0, 'xa': 2.0}))"
+@pytest.mark.parametrize(
+    ("program", "allowed"),
+    [
+        ("import cgprimer; cgprimer.__version__; dir(cgprimer)", set()),
+        ("import cgprimer; cgprimer.plot.loss", {"numpy"}),
+        (COMMAND.format("--help"), {"click"}),
+        (COMMAND.format("nosuch"), {"click"}),
+        (GRADIENT, {"numpy"}),
+    ],
 )
+def test_programs_load_only_the_libraries_that_they_need(
+    program: str, allowed: set[str], loaded_at_startup: set[str]
+) -> None:
+    loaded = loaded_after(program)
+    assert "cgprimer" in loaded
+    assert loaded & HEAVY - loaded_at_startup <= allowed
 
 
-def test_a_gradient_loads_at_most_numpy() -> None:
-    assert loaded_after(GRADIENT) & set(HEAVY) <= {"numpy"}
-
-
-ALONE = """
+STANDARD_LIBRARY_ONLY = """
 import cgprimer
 text = "xx=xa^2; xy=ab*xx+ac*xa; xz=bc*xx+xy; xw=cd*xx+sin(xz)^3"
 graph = cgprimer.parse(text + "; input xa = 0.5; parameter ab = 1, bc = 2, cd = 3, ac = 4")
@@ -387,10 +345,10 @@ assert not {"numpy", "sympy", "mpmath"} & set(sys.modules)
 """
 
 
-def test_core_needs_nothing_but_the_standard_library(tmp_path: Path) -> None:
+def test_core_needs_only_the_standard_library(tmp_path: Path) -> None:
     """-S ignores installed packages, so that only Python and cgprimer can be imported."""
     (tmp_path / "cgprimer").symlink_to(PACKAGE)
-    assert "bar_xz" in in_a_process(ALONE, "-S", place=tmp_path)
+    assert "bar_xz" in in_a_process(STANDARD_LIBRARY_ONLY, "-S", folder=tmp_path)
 
 
 # --- the public names ----------------------------------------------------------------------------
@@ -417,6 +375,6 @@ def test_no_public_name_is_also_the_name_of_a_package() -> None:
     assert names & {name.split(".")[0] for name in MODULES} == set()
 
 
-def test_an_unknown_name_is_an_attribute_error() -> None:
+def test_an_unknown_name_raises_attribute_error() -> None:
     with pytest.raises(AttributeError, match="nothing_of_the_kind"):
         _ = cgprimer.nothing_of_the_kind

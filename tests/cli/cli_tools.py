@@ -1,4 +1,4 @@
-"""The command, run as its users run it, and what it must never print."""
+"""Run the command ``cgprimer``, and check what it must never print."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -21,41 +22,37 @@ from cgprimer.cli import main
 COMMAND = Path(sys.executable).with_name("cgprimer")
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 LECTURE = EXAMPLES / "lecture.cg"
-COMMANDS = (
-    "train",
-    "sweep",
-    "predict",
-    "score",
-    "fit",
-    "identifiability",
-    "ensemble",
-    "draw",
-    "plot",
-    "step",
-    "grad",
-    "rules",
-    "trace",
-    "tape",
-    "exercise",
-    "export",
-    "compare",
-    "check",
-    "data",
-    "primitives",
-    "new",
-    "examples",
-    "info",
-)
 
 
 def environment(**extra: str) -> dict[str, str]:
-    """The caller's environment, without what would change how messages look."""
+    """Return the caller's environment without variables that change how messages look."""
     dropped = ("NO_COLOR", "FORCE_COLOR", "CGPRIMER_DEBUG", "PYTHONWARNINGS", "COLUMNS")
     return {k: v for k, v in os.environ.items() if k not in dropped} | extra
 
 
+def write_package(
+    folder: Path, module: str, source: str, groups: Mapping[str, Mapping[str, str]]
+) -> None:
+    """Write a module with entry points into a folder for PYTHONPATH, as pip installs it.
+
+    Args:
+        folder: the folder.
+        module: name of the module and of the package.
+        source: the text of the module.
+        groups: entry points by group and name.
+    """
+    (folder / f"{module}.py").write_text(source, encoding="utf-8")
+    metadata = folder / f"{module}-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n")
+    lines = []
+    for group, points in groups.items():
+        lines += [f"[{group}]", *(f"{name} = {value}" for name, value in points.items())]
+    (metadata / "entry_points.txt").write_text("\n".join(lines))
+
+
 def computed(process: subprocess.Popen[str], seconds: float) -> None:
-    """Wait until a process has computed for so long: a busy machine takes its time."""
+    """Wait until a process has used this much processor time: a busy machine is slower."""
     seen = Path(f"/proc/{process.pid}/stat")
     ticks = seconds * os.sysconf("SC_CLK_TCK")
     while process.poll() is None and sum(map(int, seen.read_text().split()[13:15])) < ticks:
@@ -68,7 +65,7 @@ Done = subprocess.CompletedProcess[str]
 def process(
     *args: object, stdin: str | None = None, cwd: Path | None = None, env: dict[str, str]
 ) -> Done:
-    """Run the installed command in a process of its own."""
+    """Run the installed command in a separate process."""
     return subprocess.run(
         [str(COMMAND), *map(str, args)],
         input=stdin,
@@ -85,9 +82,9 @@ def process(
 def here(
     *args: object, stdin: str | None = None, cwd: Path | None = None, merged: bool = False
 ) -> Done:
-    """What the installed command calls, in this process: libraries need not be loaded anew.
+    """Run the command line in this process, where libraries are already loaded.
 
-    Merged, messages stand among the results in the order in which they were written.
+    With ``merged``, standard output contains the messages in the order in which they were written.
     """
     arguments = ["cgprimer", *map(str, args)]
     given = io.TextIOWrapper(io.BytesIO((stdin or "").encode()), encoding="utf-8")
@@ -112,10 +109,9 @@ def here(
 
 
 def run(*args: object, env: dict[str, str] | None = None, **settings: Any) -> Done:
-    """Run ``cgprimer ARGS`` to its end; every run is checked for tracebacks.
+    """Run ``cgprimer ARGS`` to its end, and check that no traceback is printed.
 
-    With an environment of its own it is the installed command, else a call in this process:
-    ``test_the_installed_command_says_the_same`` compares the two.
+    With ``env``, the installed command runs in a separate process.
     """
     done = here(*args, **settings) if env is None else process(*args, env=env, **settings)
     assert "Traceback" not in done.stderr + done.stdout, done.stderr
@@ -124,23 +120,23 @@ def run(*args: object, env: dict[str, str] | None = None, **settings: Any) -> Do
 
 
 def good(*args: object, **settings: Any) -> str:
-    """Standard output of a run that must succeed."""
+    """Return the standard output of a run that must succeed."""
     done = run(*args, **settings)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def read_json(*args: object, **settings: Any) -> Any:
-    """The JSON that a run prints; NaN and Infinity are no JSON and refused."""
+    """Return the JSON that a run prints; NaN and Infinity are not JSON."""
 
     def refuse(text: str) -> None:
-        raise AssertionError(f"{text} is no JSON")
+        raise AssertionError(f"{text} is not JSON")
 
     return json.loads(good(*args, "--json", **settings), parse_constant=refuse)
 
 
 def bad(*args: object, code: int = 2, **settings: Any) -> str:
-    """Standard error of a run that must fail, with nothing on standard output."""
+    """Return the standard error of a run that must fail without standard output."""
     done = run(*args, **settings)
     assert done.returncode == code, (done.returncode, done.stderr)
     assert done.stdout == ""

@@ -1,141 +1,230 @@
-"""``cgprimer plot``: every example of every kind, and what is said to mistakes."""
+"""`cgprimer.plot` and ``cgprimer plot``: a function and a command for each kind of plot."""
 
 from __future__ import annotations
 
-import json
+import inspect
 import shlex
-import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import cgprimer
+from cgprimer import plot
 from cgprimer.cli.plot_command import command
-from cgprimer.training.runs import save_run
-from tests.approval import approved
-from tests.cli.cli_tools import EXAMPLES, LECTURE, good, run
+from cgprimer.errors import UsageError
+from cgprimer.training.loop import TrainingRun
+from cgprimer.visualization.diagrams.figure_files import save_figure
+from cgprimer.visualization.plots.cost_plot import cost_growth
+from cgprimer.visualization.plots.swell_plot import swell_counts
+from tests.approval import refused
+from tests.cli.cli_tools import good
 
-KINDS = tuple(command.commands)
-
-
-@pytest.fixture
-def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    shutil.copytree(EXAMPLES, tmp_path / "examples")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-SLOW = (
-    "activations",
-    "batches",
-    "boundary",
-    "cost",
-    "descent",
-    "noise",
-    "surface",
-    "swell",
-    "workers",
-)
-
-
-def test_the_kinds() -> None:
-    assert KINDS == (
-        "activations", "batches", "boundary", "cost", "descent", "error", "function", "gradients",
-        "loss", "noise", "parameters", "points", "surface", "swell", "variance", "workers",
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "kind", [pytest.param(k, marks=[pytest.mark.slow] * (k in SLOW)) for k in KINDS]
-)
-def test_every_example_works(kind: str, workplace: Path) -> None:
-    text = command.commands[kind].help or ""
-    lines = [line.strip() for line in text.splitlines() if line.strip().startswith("cgprimer ")]
-    assert len(lines) > 1
-    for line in lines:
-        arguments = shlex.split(line)[1:]
-        done = run(*arguments)
-        assert done.returncode == 0, done.stderr
-        if arguments[0] == "plot":
-            path = arguments[arguments.index("-o") + 1]
-            assert (workplace / path).stat().st_size > 5_000
-            assert done.stderr.endswith(f"wrote {path}\n")
-    assert not list(workplace.glob(".*"))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["error", "-e", "xw = sin(xa)", "-o", "a.png"], ""),
-        (["error", "-e", "xw = abs(xa)", "--at", "xa=0", "-o", "a.png"], ""),
-        (["error", "-o", "a.png"], ""),
-        (["error", "-e", "xw = sin(xa)", "--at", "xa=1", "-o", "a.jpg"], ".pdf"),
-        (["error", "-e", "xw = sin(xa)", "--at", "xa=1", "-o", "no/a.png"], "no/a.png"),
-        (["error", "-e", "xw = sin(xa)", "--at", "xa=1"], "-o"),
-        (["loss", "nowhere.json", "-o", "a.png"], "nowhere.json"),
-        (["loss", "-o", "a.png"], "RUN"),
-        (["loss", "examples/lecture.cg", "-o", "a.png"], ""),
-        (["loss", "run.json", "-o", "a.bmp"], ".png, .svg, .pdf"),
-        (["loss", "run.json", "run.json", "-o", "a.png"], "twice"),
-        (["loss", "run.json", "--log", "z", "-o", "a.png"], "'z'"),
-        (["parameters", "nowhere.json", "-o", "a.png"], "nowhere.json"),
-        (["parameters", "run.json", "-o", "no/a.png"], "no/a.png"),
-        (["parameters", "run.json", "--names", "cx", "-o", "a.png"], "'cx'"),
-        (["parameters", "run.json", "--final", "--names", "cx", "-o", "a.png"], "'cx'"),
-        (["parameters", "run.json", "--final", "--log-steps", "-o", "a.png"], "--log-steps"),
-        (["parameters", "none.json", "-o", "a.png"], ""),
-        (["loss", "none.json", "-o", "a.png"], ""),
-        (["loss", "nan.json", "-o", "a.png"], "finite"),
-        (["cost", "--sizes", "1,x", "-o", "a.png"], "'x'"),
-        (["cost", "--methods", "backward", "-o", "a.png"], "backward"),
-        (["cost", "--bound", "0", "--sizes", "1", "-o", "a.png"], "bound"),
-        (["boundary", "run.json", "--data", "x.csv", "-o", "a.png"], ""),
-        (["descent", LECTURE, "--optimizers", "adm", "-o", "a.png"], "'adm'"),
-        (["descent", LECTURE, "--rates", "sgd=1", "-o", "a.png"], ""),
-        (["batches", LECTURE, "--batches", "6", "-o", "a.png"], "5"),
-        (["surface", LECTURE, "--3d", "--gradient", "1", "-o", "a.png"], "3-D"),
-        (["boundary", "run.json", "-o", "a.png"], "--data"),
-        (["boundary", "run.json", "--data", "x.csv", "-o", "a.jpg"], ".gif, .html"),
-        (["swell", "--family", "sum", "-o", "a.png"], "sum"),
-        (["surface", "-e", "xw = k*xa", "--at", "k=1", "-o", "a.png"], ""),
-        (["surface", LECTURE, "--over", "ab,xa", "-o", "a.png"], "'xa'"),
-        (["surface", LECTURE, "--range", "1-2", "-o", "a.png"], "LOW:HIGH"),
-        (["surface", LECTURE, "--data", "no.csv", "-o", "a.png"], "no.csv"),
-        (["function", "-e", "xw = k*xa", "-o", "a.png"], "missing value for k"),
-        (["function", "-e", "xw = xa", "--range", "2:1", "-o", "a.png"], "ascend"),
-        (["functoin", "-o", "a.png"], "functoin"),
-    ],
-)
-def test_mistakes(arguments: list[object], words: str, runs: Path, workplace: Path) -> None:
-    shutil.copytree(runs, workplace, dirs_exist_ok=True)
-    before = sorted(workplace.iterdir())
-    done = run("plot", *arguments)
-    assert done.returncode in (1, 2)
-    approved(done.stderr, words)
-    assert done.stdout == ""
-    assert sorted(workplace.iterdir()) == before, "a file was left behind"
+TEXT = "xw = k*xa + b; parameter k = 3, b = -1"
+GRAPH = cgprimer.parse(TEXT)
+SINE = cgprimer.parse("xw = sin(xa)")
+LINE = cgprimer.parse("xw = k*xa; parameter k = 3")
+CHAIN = cgprimer.parse("xh = sin(xa); xw = sin(xh)")
+PAIR = cgprimer.parse("xw = ab*xa + a + b; parameter a = 1, b = 2, ab = 3")
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a run, one without a step, one of nan."""
+def runs() -> dict[str, TrainingRun]:
+    data = cgprimer.make_dataset(GRAPH, samples=300)
+    return {
+        "adam": cgprimer.train(GRAPH, data, epochs=6, validation=0.2),
+        "sgd": cgprimer.train(GRAPH, data, epochs=6, optimizer="sgd"),
+    }
+
+
+@pytest.fixture(scope="module")
+def folder(runs: dict[str, TrainingRun], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with runs and data, which no test changes."""
     folder = tmp_path_factory.mktemp("runs")
-    graph = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
-    data = cgprimer.make_dataset(graph, samples=60)
-    save_run(cgprimer.train(graph, data, epochs=0), folder / "none.json", graph)
-    trained = cgprimer.train(graph, data, epochs=6, validation=0.2)
-    save_run(trained, folder / "run.json", graph)
-    (folder / "x.csv").write_text("xa,xw\n1,2\n0,1\n")
-    fields = json.loads((folder / "run.json").read_text())
-    nan = {"step_losses": ["nan"] * trained.steps, "epoch_losses": ["nan"] * trained.epochs}
-    (folder / "nan.json").write_text(json.dumps(fields | nan))
+    for name, run in runs.items():
+        run.save(folder / f"{name}.json")
+    plane = cgprimer.parse("xw = sigmoid(k*xa + l*xb)")
+    data = cgprimer.make_classes("xor", plane, samples=40)
+    data.save(folder / "plane.csv")
+    cgprimer.train(plane, data, epochs=2, batch_size=10).save(folder / "plane.json")
+    team = cgprimer.train(plane, data, epochs=1, workers=3, simulate=True, batch_size=5)
+    team.save(folder / "team.json")
     return folder
 
 
-@pytest.mark.usefixtures("workplace")
-def test_learnt_parameters_and_optimizers_are_options() -> None:
-    for options in (
-        ["--optimizers", "none"],
-        ["--optimizers", "adam,sgd", "--start", "ab=0,cd=1", "--range", "-1:3", "--range", "0:5"],
-    ):
-        good("plot", "surface", LECTURE, "--over", "ab,cd", "-o", "a.png", *options)
+def entries(figure: Figure) -> list[str]:
+    """Return the texts of the legend."""
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def test_every_kind_has_a_function_with_the_options_as_arguments() -> None:
+    """Except the graph, which is FILE or -e, and arguments that a command line cannot contain."""
+    assert set(plot.__all__) == set(command.commands)
+    assert "plot" in dir(cgprimer)
+    for kind in plot.__all__:
+        function = getattr(plot, kind)
+        assert ">>>" in (inspect.getdoc(function) or "")
+        known = set(inspect.signature(function).parameters)
+        options = {str(option.name) for option in command.commands[kind].params}
+        assert options - known <= {"file", "expression", "output"}, kind
+        allowed = {"graph", "high", "dataset", *(["steps"] if kind == "error" else [])}
+        assert known - options <= allowed, kind
+
+
+# The options of a command, and the call of the function with the same picture.
+CASES: dict[str, tuple[str, Callable[..., Figure]]] = {
+    "error": (
+        "-e 'xw = sin(xa)' --at xa=1 --scheme central",
+        lambda **more: plot.error(SINE, {"xa": 1}, schemes=["central"], **more),
+    ),
+    "loss": (
+        "adam.json sgd.json --by step --smooth 3 --log y --no-validation",
+        lambda **more: plot.loss(
+            "adam.json", "sgd.json", by="step", smooth=3, log="y", validation=False, **more
+        ),
+    ),
+    "parameters": (
+        "adam.json sgd.json --names b --by step",
+        lambda **more: plot.parameters("adam.json", "sgd.json", names="b", by="step", **more),
+    ),
+    "cost": (
+        "--family sum --sizes 1,4 --bound 3",
+        lambda **more: plot.cost("sum", [1, 4], bound=3, **more),
+    ),
+    "swell": ("--depths 1,2,3", lambda **more: plot.swell(depths=[1, 2, 3], **more)),
+    "surface": (
+        f"-e '{TEXT}' --over k,b --optimizers sgd --steps 9 --start k=0 --range -1:3 --range 0:5",
+        lambda **more: plot.surface(
+            GRAPH,
+            ("k", "b"),
+            optimizers=["sgd"],
+            steps=9,
+            start={"k": 0},
+            ranges=[(-1, 3), (0, 5)],
+            **more,
+        ),
+    ),
+    "function": (
+        "-e 'xw = sin(xa)' --range -1:2 --tangent 1 --order 2",
+        lambda **more: plot.function(SINE, -1, 2, tangent=1, order=2, **more),
+    ),
+    "batches": (
+        f"-e '{TEXT}' --batches 2 --epochs 1 --seed 3",
+        lambda **more: plot.batches(GRAPH, batches=2, epochs=1, seed=3, **more),
+    ),
+    "boundary": (
+        "plane.json --data plane.csv",
+        lambda **more: plot.boundary("plane.json", "plane.csv", **more),
+    ),
+    "descent": (f"-e '{TEXT}' --steps 20", lambda **more: plot.descent(GRAPH, steps=20, **more)),
+    "activations": (
+        "--depth 2 --width 4 --epochs 1",
+        lambda **more: plot.activations(depth=2, width=4, epochs=1, **more),
+    ),
+    "noise": (
+        "-e 'xw = k*xa; parameter k = 3' --start k=1 --steps 9 --seeds 2",
+        lambda **more: plot.noise(LINE, start={"k": 1}, steps=9, seeds=2, **more),
+    ),
+    "gradients": (
+        "-e 'xh = sin(xa); xw = sin(xh)' --at xa=1",
+        lambda **more: plot.gradients(CHAIN, {"xa": 1}, **more),
+    ),
+    "variance": (
+        f"-e '{TEXT}' --batches 20",
+        lambda **more: plot.variance(GRAPH, batches=20, **more),
+    ),
+    "workers": ("team.json --until 5", lambda **more: plot.workers("team.json", until=5, **more)),
+    "points": (
+        "-e 'xw = sin(xa)' --at xa=0:2:5",
+        lambda **more: plot.points(SINE, {"xa": [0, 0.5, 1, 1.5, 2]}, **more),
+    ),
+}
+QUICK = ("error", "loss", "function")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=[pytest.mark.slow] * (kind not in QUICK)) for kind in plot.__all__],
+)
+def test_the_command_draws_the_picture_of_the_function(
+    kind: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    options, draw = CASES[kind]
+    good("plot", kind, *shlex.split(options), "--title", kind, "--dark", "-o",
+         tmp_path / "command.svg")  # fmt: skip
+    save_figure(draw(title=kind, dark=True), tmp_path / "function.svg")
+    drawn = [(tmp_path / f"{name}.svg").read_bytes() for name in ("command", "function")]
+    assert drawn[0] == drawn[1]
+
+
+def test_runs_are_objects_files_and_dictionaries(
+    runs: dict[str, TrainingRun], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    adam, sgd = runs.values()
+    best = f"best epoch {1 + int(np.argmin(adam.validation_losses))}"
+    named = ["adam, training", "adam, validation", f"adam, {best}", "sgd"]
+    assert entries(plot.loss(adam)) == ["training", "validation", best]
+    numbered = [text.replace("adam", "run 1").replace("sgd", "run 2") for text in named]
+    assert entries(plot.loss(adam, sgd)) == numbered
+    assert entries(plot.loss(runs)) == entries(plot.loss("adam.json", "sgd.json")) == named
+    mixed = {"mine": sgd, "theirs": "adam.json"}
+    assert entries(plot.loss(mixed, validation=False)) == ["mine", "theirs"]
+    expected = ["true value", "adam, learned", "sgd, learned"]
+    assert entries(plot.parameters(runs, final=True)) == expected
+
+
+def test_curves_of_parameters_lead_from_the_start_to_the_result(
+    runs: dict[str, TrainingRun],
+) -> None:
+    run = runs["adam"]
+    figure = plot.parameters(run, by="step")
+    assert [axes.get_title() for axes in figure.axes] == ["k", "b"]
+    (curve,) = [line for line in figure.axes[0].lines if line.get_label() == "training"]
+    steps, values = curve.get_data()
+    assert (steps[0], steps[-1]) == (0, run.steps)
+    assert (values[0], values[-1]) == (run.start["k"], run.parameters["k"])
+
+
+def test_a_name_or_number_alone_is_a_list_of_one() -> None:
+    run = cgprimer.train(PAIR, cgprimer.make_dataset(PAIR, samples=50), epochs=6)
+    assert [axes.get_title() for axes in plot.parameters(run, names="ab").axes] == ["ab"]
+    figure = plot.error(SINE, {"xa": 1}, schemes="central", steps=1e-3)
+    assert any(list(line.get_xdata()) == [1e-3] for line in figure.axes[0].lines)
+    for number in (3, np.int64(3), np.array([3])):
+        assert cost_growth("sum", number) == cost_growth("sum", [3])
+        assert swell_counts("product", number) == swell_counts("product", [3])
+
+
+@pytest.mark.parametrize(
+    ("call", "values"),
+    [
+        (lambda run: plot.loss(), ""),
+        (lambda run: plot.loss(3), "int"),
+        (lambda run: plot.loss({"a": {"b": run, "c": run}}), "cgprimer.train"),
+        (lambda run: plot.loss({"a": run}, {"a": run}), "'a'"),
+        (lambda run: plot.loss(run, by="year"), "'year'"),
+        (lambda run: plot.loss(run, smooth=0), "1"),
+        (lambda run: plot.parameters(run, names="k2"), "'k2'"),
+        (lambda run: plot.function("xw = xa"), "`graph`"),
+        (lambda run: plot.surface(PAIR, "ab", steps=3), ""),
+        (lambda run: plot.cost("neurons"), "'neurons'"),
+        (lambda run: plot.cost(bound=1), "bound"),
+        *[(lambda run, n=n: cost_growth("sum", n), "") for n in (0, 2.5, "3", [2, 0], [])],
+    ],
+)
+def test_wrong_arguments_are_refused(call: Any, values: str, runs: dict[str, TrainingRun]) -> None:
+    with refused(UsageError, values):
+        call(runs["adam"])
+
+
+def test_the_legend_names_a_validation_loss_that_is_never_finite() -> None:
+    graph = cgprimer.parse("xw = k*log(xa); parameter k = 2")
+    data = cgprimer.Dataset.from_arrays({"xa": [1.0, 2.0, 3.0]}, {"xw": [0.0, 1.0, 2.0]})
+    others = cgprimer.Dataset.from_arrays({"xa": [-1.0]}, {"xw": [0.0]})
+    run = cgprimer.train(graph, data, epochs=6, validation=others)
+    assert entries(plot.loss(run)) == ["training", "validation: no finite loss"]

@@ -16,7 +16,7 @@ from cgprimer.core.loss_expressions import LOSS
 from cgprimer.core.loss_node import with_loss
 from tests.approval import approved
 from tests.cli.cli_tools import EXAMPLES, LECTURE, bad, good
-from tests.cli.test_tape import LAYERS
+from tests.cli.test_output import LAYERS
 
 THREE = "xs = a*xa + b; xh = tanh(xs); xw = c*xh"
 GRADIENT = ("--method", "reverse", "--loss", "squared-error")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 
 import cgprimer
+from tests.cli.cli_tools import environment, write_package
 
 from .commands import FILES
 
@@ -39,39 +39,22 @@ print(json.dumps({
 
 
 def test_each_group_is_read(tmp_path: Path) -> None:
-    package = FILES / "snapshot_package.py.txt"
-    (tmp_path / "snapshot_package.py").write_text(package.read_text("utf-8"), encoding="utf-8")
-    (tmp_path / "snapshot-1.0.dist-info").mkdir()
-    groups = RECORDED["groups"].items()
-    text = "".join(f"[{group}]\n{entry}\n" for group, entry in groups)
-    (tmp_path / "snapshot-1.0.dist-info" / "entry_points.txt").write_text(text, encoding="utf-8")
-    (tmp_path / "snapshot-1.0.dist-info" / "METADATA").write_text(
-        "Metadata-Version: 2.1\nName: snapshot\nVersion: 1.0\n", encoding="utf-8"
-    )
-    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT],
-        env=environment,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    result = json.loads(done.stdout)
+    source = (FILES / "snapshot_package.py.txt").read_text("utf-8")
+    groups = {group: dict([entry.split(" = ")]) for group, entry in RECORDED["groups"].items()}
+    write_package(tmp_path, "snapshot_package", source, groups)
+    process = subprocess.run(
+        [sys.executable, "-c", SCRIPT], env=environment(PYTHONPATH=str(tmp_path)), cwd=tmp_path,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert process.returncode == 0, process.stderr
+    result = json.loads(process.stdout)
     assert {*RECORDED["engines"], "snapshot-engine"} <= set(result["engines"])
     assert {*RECORDED["methods"], "snapshot-method"} <= set(result["methods"])
     assert result["primitive"] == pytest.approx(1.0907842487848955, rel=1e-9)
     assert result["engine"] == 42
     assert result["loss"] == pytest.approx(LOSS, rel=1e-9)
-    assert sorted(result["picture"].split("\n")) == [
-        "",
-        "a -> c",
-        "b -> c",
-        "b -> d",
-        "c -> e",
-        "d -> e",
-    ]
+    edges = sorted(result["picture"].splitlines())
+    assert edges == ["a -> c", "b -> c", "b -> d", "c -> e", "d -> e"]
 
 
 def test_the_engines_and_methods_of_the_package_are_there() -> None:

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import cgprimer
+from tests.cli.cli_tools import good
 
-from .commands import FILES, run_command
+from .commands import FILES
 from .comparing import differences
 
 RUNS = ("run", "lbfgs", "moons", "batchnorm", "workers", "float32", "interrupted")
@@ -71,8 +72,7 @@ def test_answers_to_a_sheet_are_graded() -> None:
 
 def test_an_autograder_has_its_files(tmp_path: Path) -> None:
     """Gradescope calls ``setup.sh`` and ``run_autograder``, and reads ``results/results.json``."""
-    args = ["check", "gradient", "lecture", "--autograder", "autograder.zip"]
-    assert run_command(args, tmp_path).exit_code == 0
+    good("check", "gradient", "lecture", "--autograder", "autograder.zip", cwd=tmp_path)
     with zipfile.ZipFile(tmp_path / "autograder.zip") as archive:
         names = archive.namelist()
         files = {name: archive.read(name).decode() for name in ("setup.sh", "run_autograder")}

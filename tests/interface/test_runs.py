@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from .commands import FILES, numbers_in, run_command, summarize
+from tests.cli.cli_tools import here
+
+from .commands import FILES, contents, numbers_in, summarize
 from .comparing import differences, missing_numbers
 
 RUNS: list[dict[str, Any]] = json.loads(Path(__file__).with_name("runs.json").read_text("utf-8"))
@@ -31,15 +33,17 @@ def test_run(run: dict[str, Any], tmp_path: Path) -> None:
         shutil.copyfile(FILES / fixture, tmp_path / name)
     for name, text in run.get("texts", {}).items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    outcome = run_command(run["args"], tmp_path, run.get("stdin", ""))
-    assert outcome.exit_code == run["exit_code"], outcome.stderr
+    before = contents(tmp_path)
+    outcome = here(*run["args"], stdin=run.get("stdin"), cwd=tmp_path)
+    assert outcome.returncode == run["exit_code"], outcome.stderr
+    written = [name for name, data in contents(tmp_path).items() if data != before.get(name)]
     tolerance = run.get("tolerance", TOLERANCE)
     found: list[str] = []
     if "json" in run:
         found += differences(run["json"], json.loads(outcome.stdout), tolerance)
     for name, content in run.get("written", {}).items():
-        if name not in outcome.written:
-            found.append(f"{name} is not written, but {', '.join(outcome.written) or 'nothing'}")
+        if name not in written:
+            found.append(f"{name} is not written, but {written}")
         else:
             found += differences(content, summarize(tmp_path / name), tolerance, name)
     assert not found, "\n".join(found)

@@ -1,0 +1,278 @@
+"""Output of commands that describe graphs: results on standard output, notes on standard error."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import shlex
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cgprimer
+from cgprimer.cli.primitives_command import ARRAYS
+from cgprimer.core.operations.primitive_registry import ARRAY_FUNCTIONS
+from tests.approval import approved
+from tests.cli.cli_tools import EXAMPLES, LECTURE, bad, good, read_json, run
+
+LAYERS = "; ".join(
+    [
+        *(
+            f"xh{j} = tanh({' + '.join(f'w{j}{i}*x{i}' for i in range(4))} + b{j})"
+            for j in range(4)
+        ),
+        "xw = v0*xh0 + v1*xh1 + v2*xh2 + v3*xh3",
+    ]
+)
+CHAIN = "; ".join(f"x{i} = sin(x{i - 1})" for i in range(1, 301))
+PARABOLOID = "f = 2*x^2 + 3*y^2"
+NEURON = "input x = 2; parameter w = 0.5, b = -1; z = w*x + b; yhat = 1/(1 + exp(-z))"
+OUTPUTS = (  # command lines whose whole output is approved
+    "grad lecture --at xa=-0.5 --wrt xa,ab",
+    "grad -e 'xb = p*xa; xc = p^2' --at p=3 --at xa=2 --of xc",
+    "grad -e 'xw = xa^2' --at xa=2",
+    "grad -e 'xz = bc*xa; xw = xz^3' --show",
+    "grad -e 'xz = bc*xa; xw = xz^3' --show --simplify",
+    "grad -e 'xb = log(xa); xw = k*xb' --at xa=-1,k=2",
+    "grad -e 'xb = 1/xa; xw = k*xb' --at xa=0,k=2 --json",
+    "grad -e 'xb = log(xa); xw = k*xb' --at xa=-1,k=2 --why",
+    "grad -e 'input x[2,2] = [[1, 2], [3, -1]]; xl = log(x); y = sum(xl); output y' --wrt x",
+    "grad -e 'input x[100] = 0.5; y = sum(x^2); output y' --wrt x",
+    "grad -e 'input x[2] = 1; parameter W[2,2] = 1; y = W @ x'",
+    "grad matrix_backpropagation --at 'x=[[1, 2.5]],y = 3' --wrt w1,w2[0,0]",
+    "grad sine_chain --at w=0:1:3,b=0",
+    f"grad -e '{NEURON}' --loss '(yhat - y)^2/2' --at y=1 --wrt w,b,x",
+    "rules x^3",
+    "rules 'x/y' --wrt y",
+    "rules 'y = f*g; f = u*v'",
+    "rules x^2 --latex",
+    f"rules '{' + '.join(f'{k}*x^{k}' for k in range(1, 9))}'",
+    "trace lecture",
+    "trace lecture --method forward --wrt xa --format csv",
+    "trace lecture --level variables --format markdown",
+    "trace lecture --method reverse --format latex",
+    f"trace -e '{NEURON}' --loss cross-entropy --at target=1 --method reverse",
+    "tape lecture --method reverse --loss squared-error --passes",
+    "tape -e 'xw = k*xa' --loss squared-error",
+    "tape -e 'xw = sin(k^2)*xa + cos(xa) - sin(xa)' --passes",
+    "tape -e 'xw = 2*3' --passes",
+    f"tape -e '{LAYERS}' --method reverse --loss squared-error --passes",
+    "tape hidden_layer --scalars --method reverse",
+    "tape matrix_backpropagation --method reverse",
+    f"tape -e '{CHAIN}' --passes",
+    "info lecture",
+    "info matrix_backpropagation",
+    f"info -e '{NEURON}' --loss cross-entropy",
+    "primitives tanh max @",
+    "data -e 'xw = k*xa' --truth k=2 --samples 3 --seed 3",
+    "new mlp 2-2-1 --values",
+    "new random 6 --inputs 3 --seed 2",
+    "examples --topic arrays --level advanced",
+)
+
+
+@pytest.mark.parametrize("line", OUTPUTS, ids=[line[:60] for line in OUTPUTS])
+def test_output_is_approved(line: str, tmp_path: Path) -> None:
+    process = run(*shlex.split(line), cwd=tmp_path)
+    assert process.returncode == 0, process.stderr
+    approved(f"{process.stdout}{process.stderr}")
+
+
+def test_a_graph_is_read_from_a_file_an_option_and_standard_input() -> None:
+    text = LECTURE.read_text()
+    expected = "xw = 21.546875\nd xw / d ab = 5.671875\n"
+    for arguments in (LECTURE,), ("lecture",), ("-e", text), ("-",):
+        stdin = text.replace("\n", "\r\n") if arguments == ("-",) else None
+        process = run("grad", *arguments, stdin=stdin)
+        assert process.stdout.startswith(expected)
+        assert (process.returncode, process.stderr) == (0, "")
+
+
+def test_a_file_takes_precedence_over_an_example_of_its_name(tmp_path: Path) -> None:
+    assert "inputs: xa" in good("info", "lecture", cwd=tmp_path)
+    (tmp_path / "lecture").write_text("xw = k*xq")
+    assert "inputs: xq" in good("info", "lecture", cwd=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "expected"),
+    [
+        (PARABOLOID, "x=4,y=5", ["x is an input", "y a parameter", "--wrt x,y"]),
+        (f"{PARABOLOID}*z", "x=4,y=5,z=1", ["y, z parameters", "--wrt x,y,z", "all"]),
+        ("f = sum(x)*x1*y; input x[2] = 1", "x[0]=4,x1=1,y=5", ["--wrt x1,y"]),
+        (f"{PARABOLOID}; parameter y = 5", "x=4", []),
+        ("f = 2*x^2 + 3*x1", "x=4,x1=5", []),
+    ],
+)
+def test_grad_notes_roles_that_follow_from_letters(text: str, at: str, expected: list[str]) -> None:
+    message = run("grad", "-e", text, "--at", at).stderr
+    assert len(message.splitlines()) == bool(expected)
+    assert all(part in message for part in expected)
+    assert run("grad", "-e", text, "--at", at, "--wrt", "y" if "y" in text else "x").stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "value"),
+    [
+        ("--method finite-difference --scheme forward --step 0.5", 2.5),
+        ("--method finite-difference --scheme complex-step", 2.0),
+        ("--method symbolic --no-symbolic-share", 2.0),
+        ("--method forward --carry", 2.0),
+        ("--method path-sum --path-limit 5", 2.0),
+        ("--engine numpy", 2.0),
+    ],
+)
+def test_options_of_methods_are_applied(options: str, value: float) -> None:
+    line = ("grad", "-e", "xw = k^2 + xa", "--at", "k=1,xa=0", *options.split())
+    assert read_json(*line)["gradient"]["xw"]["k"] == pytest.approx(value, abs=1e-12)
+
+
+def test_numbers_are_printed_with_all_digits() -> None:
+    assert good("grad", "-e", "xw = exp(k)", "--at", "k=1").startswith(f"xw = {math.e!r}\n")
+
+
+def test_a_range_of_points_is_a_table() -> None:
+    turn = "0:6.283185307179586:25"
+    rows = [
+        [float(cell) for cell in line.split()]
+        for line in good("grad", "sine_chain", "--at", f"w={turn},b={turn}").splitlines()[2:]
+    ]
+    assert len(rows) == 25
+    assert [row[3] for row in rows] == pytest.approx([3 * math.cos(4 * row[0]) for row in rows])
+
+
+def test_the_tape_is_that_of_the_library() -> None:
+    tape = cgprimer.tape(cgprimer.load(LECTURE))
+    assert good("tape", LECTURE).rstrip("\n") == str(tape)
+    for method in cgprimer.methods():
+        program = cgprimer.differentiate(tape, of="xw", wrt=["ab", "cd"], method=method)
+        shown = good("tape", LECTURE, "--method", method, "--of", "xw", "--wrt", "ab,cd")
+        assert shown.rstrip("\n") == str(program.tape)
+
+
+def test_long_listings_are_cut_unless_all_is_requested() -> None:
+    terms = " + ".join(f"{k}*x^{k}" for k in range(1, 200))
+    lines = good("tape", "-e", CHAIN).splitlines()
+    assert (len(lines), lines[-2:]) == (202, ["... 102 more lines", "(--all shows all)"])
+    assert len(good("tape", "-e", CHAIN, "--all").splitlines()) == 302
+    assert "more lines (--all shows all)" in good("rules", terms)
+    assert len(good("rules", terms, "--all").splitlines()) > len(good("rules", terms).splitlines())
+
+
+def test_every_array_function_is_listed() -> None:
+    printed = good("primitives")
+    assert {*ARRAYS} == {*ARRAY_FUNCTIONS, "index"}
+    assert all(part in printed for row in ARRAYS.values() for part in row)
+    names = {row["name"] for row in read_json("primitives")}
+    assert {"exp", "acsch", "gelu", "clamp", "stop_gradient", "matmul", "softmax"} <= names
+
+
+def test_data_are_the_same_on_standard_output_and_in_files(tmp_path: Path) -> None:
+    line = ("data", "-e", "xw = k*xa", "--truth", "k=2", "--samples", "5", "--seed", "3")
+    printed = np.loadtxt(io.StringIO(good(*line)), delimiter=",", skiprows=1)
+    np.testing.assert_array_equal(printed[:, 1], 2 * printed[:, 0])
+    for name in ("line.csv", "line.npz"):
+        assert run(*line, "-o", name, cwd=tmp_path).stderr == f"wrote 5 samples to {name}\n"
+        loaded = cgprimer.Dataset.load(tmp_path / name, inputs=["xa"], targets=["xw"])
+        np.testing.assert_array_equal([loaded.inputs["xa"], loaded.targets["xw"]], printed.T)
+    ranged = good("data", "-e", "xw = k*xa", "--truth", "k=1", "--low", "2", "--high", "3",
+                  "--noise", "0.5")  # fmt: skip
+    values = np.loadtxt(io.StringIO(ranged), delimiter=",", skiprows=1)
+    assert len(values) == 10_000
+    assert 2 <= values[:, 0].min() < values[:, 0].max() <= 3
+    assert (values[:, 1] - values[:, 0]).std() == pytest.approx(0.5, rel=0.05)
+
+
+def test_compare_prints_one_row_per_method(tmp_path: Path) -> None:
+    found = read_json("compare", LECTURE)
+    assert [entry["method"] for entry in found["methods"]] == list(cgprimer.methods())
+    assert {entry["derivatives"]["ac"] for entry in found["methods"][1:]} == {11.34375}
+    table = list(csv.reader(io.StringIO(good("compare", LECTURE, "--format", "csv"))))
+    assert [row[0] for row in table] == ["method", *cgprimer.methods()]
+    chosen = ("--method", "reverse", "--method", "forward", "--at", "xa=-0.5", "--wrt", "ab,xa")
+    process = run("compare", LECTURE, "-o", "a.html", "--title", "1 < 2", *chosen, cwd=tmp_path)
+    assert (process.returncode, process.stdout, process.stderr) == (0, "", "wrote a.html\n")
+    page = (tmp_path / "a.html").read_text()
+    for part in ("<h1>1 &lt; 2</h1>", "dxw/dab", 'aria-label="forward"', "input xa = -0.5"):
+        assert part in page
+    assert "dxw/dbc" not in page
+    assert 'aria-label="symbolic"' not in page
+
+
+PICTURES = {"png": b"\x89PNG\r\n\x1a\n", "svg": b"<?xml", "pdf": b"%PDF-"}
+
+
+@pytest.mark.parametrize("kind", [pytest.param(k, marks=pytest.mark.slow) for k in PICTURES])
+def test_pictures_have_the_format_of_their_names(kind: str, tmp_path: Path) -> None:
+    for command in (("draw", "--at", "xa=-0.5"), ("compare", "--dark")):
+        name = f"{command[0]}.{kind}"
+        process = run(*command, LECTURE, "-o", name, cwd=tmp_path)
+        assert (process.returncode, process.stdout, process.stderr) == (0, "", f"wrote {name}\n")
+        assert (tmp_path / name).read_bytes().startswith(PICTURES[kind])
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_pictures_are_named_after_the_graph_and_survive_errors(tmp_path: Path) -> None:
+    good("draw", EXAMPLES / "olah.cg", cwd=tmp_path)
+    good("draw", "-", stdin="xw = k*xa", cwd=tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["graph.png", "olah.png"]
+    (tmp_path / "olah.png").write_text("older")
+    for arguments in (["xw = nosuch(xa)"], ["xw = k*xa", "--values"]):
+        bad("draw", "-e", *arguments, "-o", "olah.png", cwd=tmp_path)
+    assert (tmp_path / "olah.png").read_text() == "older"
+
+
+def test_pages_and_pictures_show_the_loss(tmp_path: Path) -> None:
+    for name in ("g.mmd", "g.dot"):  # without values, any name may be a new input
+        good("draw", "-e", NEURON, "--loss", "(yhat - y)^2", "-o", name, cwd=tmp_path)
+        assert "loss" in (tmp_path / name).read_text()
+    good("step", "-e", NEURON, "--loss", "cross-entropy", "--at", "target=1", "-o", "s.html",
+         cwd=tmp_path)  # fmt: skip
+    assert '"target":"loss"' in (tmp_path / "s.html").read_text()
+
+
+def test_a_class_is_the_number_of_its_output() -> None:
+    text = "x0 = a*x; x1 = b*x; x2 = c*x; parameter a = 1, b = 2, c = 3; input x = 1"
+    line = ("grad", "-e", text, "--loss", "softmax-cross-entropy", "--at")
+    by_class = read_json(*line, "target=2")["gradient"]["loss"]
+    scores = np.exp([1.0, 2.0, 3.0])
+    expected = scores / scores.sum() - [0, 0, 1]
+    assert list(by_class.values()) == pytest.approx(expected)
+    assert read_json(*line, "target_x0=0,target_x1=0,target_x2=1")["gradient"]["loss"] == (
+        pytest.approx(by_class)
+    )
+
+
+def test_drawing_without_graphlay_names_the_missing_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "graphlay", None)
+    text = "xw = only_here*xa"  # the layout of no other test
+    approved(bad("draw", "-e", text, "-o", tmp_path / "a.png"), "graphlay")
+    good("draw", "-e", text, "-o", tmp_path / "a.mmd")  # as the hint says
+
+
+def test_examples_are_listed_with_topics_and_sources() -> None:
+    rows = json.loads(good("examples", "--json"))
+    files = [path for path in EXAMPLES.iterdir() if path.suffix in (".cg", ".py")]
+    names = {path.stem if path.suffix == ".cg" else path.name for path in files}
+    assert {row["name"] for row in rows} == names
+    for row in rows:
+        assert row["title"].endswith((".", ":")), row
+        assert len(row["teaches"].split()) > 5, row
+        assert len(row["source"]) > 10, row
+        assert "Topic:" not in row["title"] + row["teaches"] + row["source"]
+
+
+def test_examples_are_copied_and_nothing_is_overwritten(tmp_path: Path) -> None:
+    process = run("examples", "--copy", "lecture", "--copy", "quantization.py", cwd=tmp_path)
+    assert process.stderr == "wrote lecture.cg\nwrote quantization.py\n"
+    for name in ("lecture.cg", "quantization.py"):
+        assert (tmp_path / name).read_bytes() == (EXAMPLES / name).read_bytes()
+    (tmp_path / "lecture.cg").write_text("xw = xa")
+    approved(bad("examples", "--copy", "lecture", cwd=tmp_path), "lecture.cg")
+    assert (tmp_path / "lecture.cg").read_text() == "xw = xa"
