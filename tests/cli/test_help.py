@@ -1,152 +1,203 @@
-"""Every --help opens with examples, every example works, and none of it loads a library."""
+"""Help and pages of the package: every command line that they show works."""
 
 from __future__ import annotations
 
+import ast
+import json
 import re
 import shlex
-import subprocess
-import sys
+import shutil
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 import cgprimer
-from tests.cli.cli_tools import COMMAND, COMMANDS, environment, good, run
+from cgprimer.cli import cli
+from cgprimer.core.methods import path_sum, symbolic
+from cgprimer.course.checks.engine_ladder import (
+    STAGES,
+    build_engine_skeleton,
+    read_stage_page,
+)
+from tests.checking.ladder_mistakes import SOLUTION
+from tests.checking.student_optimizers import ARGUMENTS, BODIES, source
+from tests.cli.cli_tools import EXAMPLES, good, here, run
+
+PACKAGE = Path(cgprimer.__file__).parent
+PAGES = sorted(path for end in ("md", "html", "txt") for path in PACKAGE.rglob(f"*.{end}"))
+SPAN = re.compile(r"`(cgprimer [^`]+)`")
+LINE = re.compile(r"^[ \t#>]*[$!%]?[ \t]*(cgprimer [a-z].*)$", re.MULTILINE)
+SENTENCE = re.compile(r"[:(] (cgprimer [a-z][^\"\n)]*)")
+GRADIENT = """
+def gradient(xa, ab, bc, cd, ac):
+    xx = xa**2
+    xz = bc*xx + ab*xx + ac*xa
+    return {"ab": 3*xz**2*xx, "bc": 3*xz**2*xx, "cd": xx, "ac": 3*xz**2*xa}
+"""
+SUBMISSIONS = {  # what a student has written into the files that examples begin with a skeleton
+    "engine.py": SOLUTION,
+    "gradient.py": GRADIENT,
+    **{
+        f"{rule}.py": source(rule, "dict in place", BODIES[rule][0], ARGUMENTS[rule][0])
+        for rule in BODIES
+    },
+}
+FILES = {("check", "engine"): "engine.py", ("check", "optimizer"): "adam.py"}  # in place of FILE
+# Commands whose examples read what the examples of others write, as in a session at a terminal.
+BEFORE = {("train",): [("data",)], ("identifiability",): [("data",), ("train",)]}
+SLOW = {
+    "compare", "draw", "ensemble", "fit", "identifiability", "plot", "step", "sweep", "train",
+}  # fmt: skip
 
 
-def examples_of(*command: str) -> list[str]:
-    """The example lines of a help text, after a check of where they stand."""
-    lines = good(*command, "--help").splitlines()
-    assert lines[0].startswith("Usage: cgprimer")
-    rest = [line.strip() for line in lines[1:] if line.strip()]
-    start = rest.index("Examples:")
-    sentence = " ".join(rest[:start])
-    assert sentence.endswith("."), sentence
-    assert ". " not in sentence, "the examples come after the first sentence"
-    found = []
-    for line in rest[start + 1 :]:
-        if not line.startswith("cgprimer "):
-            break
-        found.append(line)
-    assert found, f"no examples in the help of {command}"
-    return found
+@cache
+def help_of(*path: str) -> str:
+    """Return the help of a command without the line about its usage."""
+    return good(*path, "--help").partition("\n")[2]
 
 
-def test_every_command_is_listed() -> None:
-    text = good("--help")
-    assert examples_of()
-    for name in COMMANDS:
-        assert f"\n  {name} " in text.split("Commands:")[1]
+def subcommands(*path: str) -> Iterator[tuple[str, ...]]:
+    """Yield every command below a command, as the words that call it."""
+    _, heading, names = help_of(*path).partition("Commands:")
+    for name in re.findall(r"^  (\S+) ", names, re.MULTILINE) if heading else ():
+        yield (*path, name)
+        yield from subcommands(*path, name)
 
 
-def test_no_arguments_show_the_help() -> None:
-    done = run()
-    assert "Commands:" in done.stdout + done.stderr
+COMMANDS = [(), *subcommands()]
 
 
-def test_short_help_and_version() -> None:
-    assert good("-h") == good("--help")
-    assert good("grad", "-h") == good("grad", "--help")
+def command_lines(text: str) -> list[str]:
+    """Return the commands in a text, each once."""
+    lines = [match[1] for pattern in (SPAN, LINE, SENTENCE) for match in pattern.finditer(text)]
+    return list(dict.fromkeys(line.rstrip("`. ") for line in lines))
+
+
+def completed(words: list[str]) -> list[str]:
+    """Return a command with a file for ``FILE``; with ``--help`` if only a command is named."""
+    if tuple(words) in COMMANDS:
+        return [*words, "--help"]
+    file = FILES.get((*words[:2],), "lecture")
+    return [file if word == "FILE" else word for word in words]
+
+
+def failures(text: str, folder: Path) -> list[str]:
+    """Run the commands of a page one after the other; return those that fail, with messages."""
+    failed = []
+    for line in command_lines(text):
+        command, _, target = line.partition(" > ")
+        words = completed(shlex.split(command)[1:])
+        process = run(*words, cwd=folder)
+        if process.returncode or "error:" in process.stderr.lower():
+            failed.append(f"{line}\n{process.stdout}{process.stderr}")
+        for flag in {"-o", "--save", "--plot"} & set(words) if not process.returncode else ():
+            assert (folder / words[words.index(flag) + 1]).stat().st_size > 0, line
+        if target:
+            ast.parse(process.stdout)
+            (folder / target).write_text(SUBMISSIONS.get(target, process.stdout))
+    assert not list(folder.rglob("*.part")), "partial files were left behind"
+    return failed
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder with the submissions of a student."""
+    for name, text in SUBMISSIONS.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def homework(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder that ``cgprimer exercise`` writes for a class."""
+    folder = tmp_path_factory.mktemp("class")
+    good("exercise", "lecture", "--format", "html", "-o", "homework", cwd=folder)
+    return folder / "homework"
+
+
+def test_commands_are_recognised() -> None:
+    text = "Type `cgprimer draw lecture`.\n\n    $ cgprimer info\n! cgprimer grad -e a\n"
+    assert command_lines(text) == ["cgprimer draw lecture", "cgprimer info", "cgprimer grad -e a"]
+    assert len(COMMANDS) > 40
+    assert completed(["check", "engine"]) == ["check", "engine", "--help"]
+    assert completed(["check", "engine", "FILE"]) == ["check", "engine", "engine.py"]
+
+
+def test_help_lists_every_command_and_its_limits() -> None:
+    text = good("-h")
+    assert text == good("--help")
+    assert {path[0] for path in COMMANDS if path} == set(cli.commands)
+    assert "..." not in help_of("plot").partition("Commands:")[2]
+    process = run()
+    assert "Commands:" in process.stdout + process.stderr
     assert cgprimer.__version__ in good("--version")
+    text = " ".join(good("grad", "-h").split())
+    assert f"symbolic derivative (default: {symbolic.LIMIT})" in text
+    assert f"path-sum (default: {path_sum.LIMIT})" in text
 
 
-def test_as_a_module() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "cgprimer", "grad", "-e", "xw = k*xa", "--at", "k=2,xa=3"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.splitlines() == ["xw = 6.0", "d xw / d k = 3.0"]
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(p, marks=[pytest.mark.slow] * (not p or p[0] in SLOW)) for p in COMMANDS],
+    ids=" ".join,
+)
+def test_examples_follow_the_first_sentence_of_the_help_and_work(
+    path: tuple[str, ...], folder: Path, homework: Path
+) -> None:
+    lines = [line.strip() for line in help_of(*path).splitlines() if line.strip()]
+    sentence = " ".join(lines[: lines.index("Examples:")])
+    assert sentence.endswith(".")
+    assert ". " not in sentence
+    if path[:1] == ("check",):
+        for name in ("submissions", "answers"):
+            (folder / name).mkdir()
+        shutil.copytree(homework, folder / "homework")
+        shutil.copy(homework / "students" / "sheet.csv", folder / "answers")
+        submission = SUBMISSIONS.get(f"{path[-1]}.py", SUBMISSIONS["adam.py"])
+        (folder / "submissions" / "ann.py").write_text(submission)
+    texts = [help_of(*p).partition("Examples:")[2] for p in (*BEFORE.get(path, []), path)]
+    examples = "\n".join(text.partition("\n\n")[0] for text in texts)
+    assert command_lines(examples)
+    assert failures(examples, folder) == []
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_commands_on_pages_of_the_package_work(path: Path, folder: Path) -> None:
+    assert failures(path.read_text(encoding="utf-8"), folder) == []
+
+
+def test_commands_of_skeletons_and_exercises_work(folder: Path, homework: Path) -> None:
+    assert sum(len(command_lines(read_stage_page(stage.number))) for stage in STAGES) >= 8
+    skeletons = [build_engine_skeleton(stage) for stage in (None, 1, len(STAGES))]
+    skeletons += [
+        good("check", "optimizer", "--optimizer", rule, "--skeleton") for rule in ("sgd", "adam")
+    ]
+    sheets = [p for p in homework.rglob("*.*") if p.suffix in (".md", ".html", ".txt", ".csv")]
+    texts = [*skeletons, *(path.read_text(encoding="utf-8") for path in sheets)]
+    assert failures("\n".join(texts), folder) == []
+
+
+def test_commands_of_notebooks_work(folder: Path) -> None:
+    paths = sorted(EXAMPLES.rglob("*.ipynb"))
+    cells = [cell for path in paths for cell in json.loads(path.read_text("utf-8"))["cells"]]
+    assert failures("\n".join("".join(cell["source"]) for cell in cells), folder) == []
 
 
 @pytest.mark.parametrize(
     ("line", "stdin"),
     [
         ("grad - --at xa=2", "xw = k*xa; parameter k = 3"),
-        ("primitives logaddexp", None),  # as wide as a pipe lets it be
-        ("data lecture --samples 3", None),
-        ("train lecture --samples 60 --epochs 2 --json --engine numpy", None),
+        ("primitives logaddexp", None),  # as wide as a pipe allows
         ("grad -e xw=2xa", None),
-        ("trace lecture --format word", None),
     ],
 )
-def test_the_installed_command_says_the_same(line: str, stdin: str | None, tmp_path: Path) -> None:
-    """As the calls within the process of the tests, by which most of them run commands."""
-    how = {"stdin": stdin, "cwd": tmp_path}
-    installed, called = run(*line.split(), env={}, **how), run(*line.split(), **how)
-    assert installed.returncode == called.returncode
-    seconds = re.compile(r'"seconds": \S+|\b\d+(\.\d+)? [mµ]?s\b')
-    for told, said in ((installed.stdout, called.stdout), (installed.stderr, called.stderr)):
-        assert seconds.sub("", told) == seconds.sub("", said)
-
-
-# Commands whose examples read what the examples of others write, as in a session at a terminal.
-BEFORE = {"train": ("data",), "identifiability": ("data", "train")}
-
-
-LONG = ("compare", "draw", "fit", "plot")  # every kind of plot has a test of its own
-
-
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=[pytest.mark.slow] * (n in LONG)) for n in ["", *sorted(COMMANDS)]],
-)
-def test_every_example_works(name: str, tmp_path: Path) -> None:
-    """In an empty folder, as somebody pastes it who has just installed the package."""
-    names = (*BEFORE.get(name, ()), name)
-    lines = dict.fromkeys(line for n in names for line in (examples_of(n) if n else examples_of()))
-    assert lines
-    failed = {}
-    for line in lines:
-        program, *arguments = shlex.split(line)
-        assert program == "cgprimer"
-        done = run(*arguments, cwd=tmp_path)
-        if done.returncode or "error" in done.stderr.lower():
-            failed[line] = done.stderr
-            continue
-        for flag in ("-o", "--save", "--plot"):
-            if flag in arguments:
-                written = tmp_path / arguments[arguments.index(flag) + 1]
-                assert written.stat().st_size > 0, line
-    assert not failed
-    assert not list(tmp_path.glob(".*")), "partial files were left behind"
-
-
-LIBRARIES = {"numpy", "scipy", "sympy", "networkx", "matplotlib", "numba", "mpmath", "graphlay"}
-
-
-def test_installed_command_loads_no_library() -> None:
-    """From outside, over the script that pip wrote; test_architecture.py asks from within."""
-    script = "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name="
-    done = subprocess.run(
-        [sys.executable, "-X", "importtime", "-c", f"{script}'__main__')", str(COMMAND), "--help"],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=environment(),
-    )
-    loaded = {
-        line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()
-    }
-    assert "click" in loaded
-    assert not loaded & LIBRARIES
-
-
-def test_the_kinds_of_plots_are_described_in_whole_sentences() -> None:
-    text = good("plot", "--help")
-    assert "..." not in text.partition("Commands:")[2]
-    for name in cgprimer.plot.__all__:
-        assert f"\n  {name} " in text
-
-
-def test_help_names_the_default_limits_of_methods() -> None:
-    from cgprimer.core.methods import path_sum, symbolic
-
-    text = " ".join(good("grad", "--help").split())
-    assert f"symbolic derivative (default: {symbolic.LIMIT})" in text
-    assert f"path-sum (default: {path_sum.LIMIT})" in text
-
-
-def test_help_of_train_fits_on_two_screens() -> None:
-    assert len(good("train", "--help", env={"COLUMNS": "100"}).splitlines()) <= 100
+def test_the_installed_command_prints_the_same(
+    line: str, stdin: str | None, tmp_path: Path
+) -> None:
+    """Most tests call the command line in their own process."""
+    installed = run(*line.split(), env={}, stdin=stdin, cwd=tmp_path)
+    called = here(*line.split(), stdin=stdin, cwd=tmp_path)
+    assert (installed.returncode, installed.stdout) == (called.returncode, called.stdout)
+    assert installed.stderr == called.stderr

@@ -1,4 +1,4 @@
-"""A terminal, a pipe whose reader leaves, and Ctrl-C."""
+"""Processes of the installed command: terminals, pipes, Ctrl-C, and runs that are killed."""
 
 from __future__ import annotations
 
@@ -6,217 +6,216 @@ import contextlib
 import json
 import os
 import pty
+import random
 import re
 import select
 import signal
 import subprocess
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.cli.cli_tools import COMMAND, LECTURE, computed, environment, read_json, run
+from tests.cli.cli_tools import COMMAND, LECTURE, environment, good, read_json, run
 
 LONG = ("--epochs", "1000000", "--samples", "100", "--schedule", "constant")
+SAVED = (
+    "train", str(LECTURE), "--samples", "2000", "--epochs", "12", "--batch-size", "5", "--engine",
+    "numpy", "--validation", "0.2", "--metrics", "r2", "--noise", "1", "--patience", "11",
+    "--checkpoint-every", "0.02s", "--seed", "3",
+)  # fmt: skip
 
 
-def on_terminal(*args: object, **extra: str) -> tuple[str, str, int]:
-    """Standard output (a pipe), standard error (a terminal of 100 columns), the exit code."""
-    main, other = pty.openpty()
+@pytest.fixture(autouse=True)
+def interruptible() -> Iterator[None]:
+    """Let child processes receive Ctrl-C, which a background job of a shell ignores."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
+def started(
+    *args: object, env: dict[str, str] | None = None, **settings: Any
+) -> Iterator[subprocess.Popen[str]]:
+    """Start the installed command; kill it and close its pipes in the end."""
+    settings = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "text": True} | settings
     process = subprocess.Popen(
         [str(COMMAND), *map(str, args)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=other,
-        env=environment(**{"TERM": "xterm-256color", "COLUMNS": "100", **extra}),
+        env=environment(**(env or {})),
+        **settings,
     )
-    os.close(other)
-    seen = b""
-    with contextlib.suppress(OSError):  # Linux: EIO once the other side is closed
-        while data := os.read(main, 65536):
-            seen += data
-    os.close(main)
-    assert process.stdout is not None
-    with process.stdout as pipe:
-        out = pipe.read()
-    return out.decode(), seen.decode(), process.wait(timeout=60)
+    try:
+        yield process
+    finally:
+        process.kill()
+        for stream in filter(None, (process.stdout, process.stderr)):
+            stream.close()
+        process.wait(timeout=60)
 
 
-def test_progress_bar_on_a_terminal() -> None:
-    out, shown, code = on_terminal("train", LECTURE, "--epochs", "5", "--samples", "2000")
-    assert code == 0
-    assert "training" in shown
-    assert "/200" in shown  # 5 epochs of 40 steps
-    assert "loss" in shown
-    assert "\x1b" in shown
-    assert out.startswith("loss ")
-    assert "\x1b" not in out
+def wait_until(condition: Callable[[], object], process: subprocess.Popen[str]) -> None:
+    """Wait until a condition holds or a process has ended."""
+    end = time.monotonic() + 60
+    while not condition() and process.poll() is None and time.monotonic() < end:
+        time.sleep(0.005)
 
 
-def test_no_color_on_a_terminal() -> None:
-    _, shown, code = on_terminal(
-        "train", LECTURE, "--epochs", "5", "--samples", "2000", NO_COLOR="1"
-    )
-    assert code == 0
-    colors = [f"\x1b[{n}" for n in (*range(30, 38), *range(90, 98))]
-    assert not any(c in shown for c in colors)
+def on_terminal(
+    *args: object, folder: Path, interrupt: bool = False, **env: str
+) -> tuple[str, str, int]:
+    """Run a command whose standard error is a terminal.
 
+    Args:
+        args: arguments of the command.
+        folder: the current folder of the command.
+        interrupt: send Ctrl-C when the terminal shows a loss.
+        env: environment variables.
 
-def test_a_dumb_terminal_gets_no_escape_codes() -> None:
-    _, shown, code = on_terminal("train", LECTURE, "--epochs", "2", "--samples", "200", TERM="dumb")
-    assert code == 0
-    assert "\x1b" not in shown
-
-
-def test_names_of_files_do_not_steer_a_terminal(tmp_path: Path) -> None:
-    name = str(tmp_path / "a\x1b[2J\u202e.dot")
-    for command in (["draw", LECTURE, "-o", name], ["info", LECTURE, name]):
-        _, seen, _ = on_terminal(*command, TERM="dumb")
-        assert "·.dot" in seen
-        assert "\x1b" not in seen
-
-
-@pytest.mark.parametrize(
-    "command", ["data examples/lecture.cg", "primitives", "data examples/lecture.cg --samples 5"]
-)
-def test_a_reader_that_leaves_is_no_error(command: str) -> None:
-    shell = f"set -o pipefail; {COMMAND} {command} | head -1; echo codes ${{PIPESTATUS[@]}}"
-    done = subprocess.run(
-        ["bash", "-c", shell],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=LECTURE.parents[1],
-        env=environment(),
-    )
-    assert done.stderr == ""
-    assert len(done.stdout.splitlines()) == 2
-    assert done.stdout.splitlines()[1] == "codes 0 0"
-
-
-def test_a_pipe_closed_before_the_start_is_no_error() -> None:
-    reader, writer = os.pipe()
-    os.close(reader)
-    done = subprocess.run(
-        [str(COMMAND), "data", str(LECTURE)],
-        stdout=writer,
-        stderr=subprocess.PIPE,
-        stdin=subprocess.DEVNULL,
-        text=True,
-        check=False,
-        env=environment(),
-    )
-    os.close(writer)
-    assert done.stderr == ""
-    assert done.returncode == 0
-
-
-def interrupted(folder: Path, *args: object) -> tuple[int, str, str]:
-    """A training run that gets Ctrl-C once the terminal shows a loss."""
+    Returns:
+        Standard output, the text on the terminal and the exit code.
+    """
     main, other = pty.openpty()
-    output = folder / "standard output"  # a pipe would fill up while the terminal is read
-    with output.open("wb") as written:
-        process = subprocess.Popen(
-            [str(COMMAND), "train", *map(str, args)],
-            stdin=subprocess.DEVNULL,
-            stdout=written,
-            stderr=other,
-            cwd=folder,
-            env=environment(TERM="xterm", COLUMNS="200"),
-        )
-    os.close(other)
-    seen = b""
-    end = time.monotonic() + 30
-    # The loss is shown first after step 1: from then on the loop runs.
-    while not re.search(rb"loss \d", seen) and time.monotonic() < end and process.poll() is None:
-        if select.select([main], [], [], 0.1)[0]:
-            with contextlib.suppress(OSError):
-                seen += os.read(main, 65536)
-    time.sleep(0.2)
-    process.send_signal(signal.SIGINT)
-    with contextlib.suppress(OSError):
-        while data := os.read(main, 65536):
-            seen += data
-    os.close(main)
-    code = process.wait(timeout=30)
-    out = output.read_text()
+    output = folder / "standard-output"  # a pipe would fill up while the terminal is read
+    settings = {"TERM": "xterm-256color", "COLUMNS": "200"} | env
+    text, interrupted = b"", False
+    try:
+        with (
+            output.open("wb") as file,
+            started(*args, stdout=file, stderr=other, cwd=folder, env=settings) as process,
+        ):
+            os.close(other)
+            with contextlib.suppress(OSError):  # Linux: EIO when the other side is closed
+                while select.select([main], [], [], 60)[0] and (data := os.read(main, 65536)):
+                    text += data
+                    if interrupt and not interrupted and re.search(rb"loss \d", text):
+                        process.send_signal(signal.SIGINT)
+                        interrupted = True
+            code = process.wait(timeout=60)
+    finally:
+        os.close(main)
+    result = output.read_text(), text.decode(), code
     output.unlink()
-    return code, out, seen.decode()
+    return result
 
 
-def test_ctrl_c_saves_what_has_been_learnt(tmp_path: Path) -> None:
-    code, out, err = interrupted(tmp_path, LECTURE, *LONG)
-    assert "Traceback" not in err
-    assert code == 130, err
-    assert "loss" in out
-    assert "ab + bc" in out
-    path = tmp_path / "lecture.run.json"
-    assert path.exists()
-    assert f"wrote {path.name}" in err
-    assert f"--resume {path.name}" in err
-    saved = json.loads(path.read_text())
-    assert saved["stopped"] == "interrupted"
-    assert saved["steps"] > 0
-    assert saved["loss"] < saved["start_loss"]
-    assert [p.name for p in tmp_path.iterdir()] == [path.name]
-
-    goal = saved["epochs"] + 2
-    taken_up = read_json(
-        "train", LECTURE, "--epochs", goal, *LONG[2:], "--resume", path, cwd=tmp_path
-    )
-    assert taken_up["stopped"] == "finished"
-    assert taken_up["epochs"] == goal
-    assert taken_up["start"] == saved["start"]
-    assert taken_up["epoch_losses"][: saved["epochs"]] == saved["epoch_losses"]
-
-
-def test_ctrl_c_writes_to_the_file_of_save(tmp_path: Path) -> None:
-    code, out, err = interrupted(tmp_path, LECTURE, *LONG, "--save", "mine.json", "--json")
-    assert code == 130, err
-    assert json.loads(out)["stopped"] == "interrupted"
-    assert [p.name for p in tmp_path.iterdir()] == ["mine.json"]
-    assert "--resume mine.json" in err
+def test_a_terminal_shows_a_progress_bar(tmp_path: Path) -> None:
+    line = ("train", LECTURE, "--epochs", "5", "--samples", "2000")
+    output, screen, code = on_terminal(*line, folder=tmp_path)
+    assert code == 0
+    for part in ("training", "/200", "loss", "\x1b"):  # 5 epochs of 40 steps
+        assert part in screen
+    assert output.startswith("loss ")
+    assert "\x1b" not in output
 
 
 @pytest.mark.slow
-def test_ctrl_c_without_a_terminal(tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        [str(COMMAND), "train", str(LECTURE), *LONG],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
+def test_a_terminal_without_colors_gets_none(tmp_path: Path) -> None:
+    line = ("train", LECTURE, "--epochs", "5", "--samples", "2000")
+    _, screen, _ = on_terminal(*line, folder=tmp_path, NO_COLOR="1")
+    colors = [f"\x1b[{n}" for n in (*range(30, 38), *range(90, 98))]
+    assert not any(color in screen for color in colors)
+    _, screen, _ = on_terminal(*line, folder=tmp_path, TERM="dumb")
+    assert "\x1b" not in screen
+    process = run(*line, env={"TERM": "xterm-256color"})  # pipes
+    assert process.stderr == ""
+    assert "\x1b" not in process.stdout
+
+
+def test_names_of_files_do_not_control_the_terminal(tmp_path: Path) -> None:
+    name = "a\x1b[2J\u202e.dot"
+    for message in (run("draw", LECTURE, "-o", name, cwd=tmp_path), run("info", LECTURE, name)):
+        assert "·.dot" in message.stderr
+        assert "\x1b" not in message.stderr
+
+
+def test_closed_pipes_are_no_error(tmp_path: Path) -> None:
+    shell = f"set -o pipefail; {COMMAND} data lecture | head -1; echo codes ${{PIPESTATUS[@]}}"
+    process = subprocess.run(
+        ["bash", "-c", shell], capture_output=True, text=True, check=False, cwd=tmp_path,
         env=environment(),
-    )
-    computed(process, 2.5)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
-    assert process.returncode == 130
-    assert "Traceback" not in err
-    assert "lecture.run.json" in err
-    assert "\x1b" not in err
-    assert out.startswith("loss ")
+    )  # fmt: skip
+    assert (process.stderr, process.stdout.splitlines()[1:]) == ("", ["codes 0 0"])
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        with started("data", LECTURE, stdout=writer, stderr=subprocess.PIPE) as child:
+            assert child.communicate(timeout=60)[1] == ""
+            assert child.returncode == 0
+    finally:
+        os.close(writer)
 
 
-def test_an_older_file_survives_a_run_that_fails(tmp_path: Path) -> None:
-    path = tmp_path / "run.json"
-    path.write_text("older")
-    assert run("train", "-e", "xw = nosuch(k)", "--save", path).returncode == 2
-    assert path.read_text() == "older"
+def test_ctrl_c_saves_a_run_that_can_be_resumed(tmp_path: Path) -> None:
+    output, screen, code = on_terminal("train", LECTURE, *LONG, folder=tmp_path, interrupt=True)
+    assert "Traceback" not in screen
+    assert code == 130, screen
+    assert "ab + bc" in output
+    assert [path.name for path in tmp_path.iterdir()] == ["lecture.run.json"]
+    assert "wrote lecture.run.json" in screen
+    assert "--resume lecture.run.json" in screen
+    saved = json.loads((tmp_path / "lecture.run.json").read_text())
+    assert saved["stopped"] == "interrupted"
+    assert saved["loss"] < saved["start_loss"]
+    goal = saved["epochs"] + 2
+    resumed = read_json("train", LECTURE, "--epochs", goal, *LONG[2:], "--resume",
+                        "lecture.run.json", cwd=tmp_path)  # fmt: skip
+    assert (resumed["stopped"], resumed["epochs"]) == ("finished", goal)
+    assert resumed["epoch_losses"][: saved["epochs"]] == saved["epoch_losses"]
 
 
-@pytest.mark.parametrize("encoding", ["latin-1", "cp1252"])  # click writes UTF-8 for ascii
-def test_letters_that_an_encoding_lacks_are_written_otherwise(encoding: str) -> None:
-    text = ("grad", "-e", "xw = sin(π*xa)/3", "--at", "π=1,xa=1")
-    done = run(*text, env={"PYTHONIOENCODING": encoding})
-    assert done.returncode == 0
-    assert done.stdout.splitlines()[1].startswith("d xw / d \\u03c0 = ")
-    done = run("info", "πρ", env={"PYTHONIOENCODING": encoding})
-    assert done.stderr == "error: cannot read \\u03c0\\u03c1: No such file or directory\n"
+@pytest.mark.slow
+def test_repeated_ctrl_c_loses_nothing(tmp_path: Path) -> None:
+    folder, file = tmp_path / "folder", tmp_path / "run.json"
+    options = ("--directory", folder, "--save", file, "--json")
+    with started("train", LECTURE, *LONG, *options, stderr=subprocess.PIPE, cwd=tmp_path) as child:
+        wait_until((folder / "metrics.jsonl").exists, child)
+        for _ in range(5):
+            child.send_signal(signal.SIGINT)
+            time.sleep(0.002)
+        output, messages = child.communicate(timeout=60)
+    assert child.returncode == 130, messages
+    assert "Traceback" not in messages
+    assert "\x1b" not in messages
+    assert f"--resume {file}" in messages
+    saved = json.loads(file.read_text())
+    assert json.loads(output)["stopped"] == saved["stopped"] == "interrupted"
+    assert saved == json.loads((folder / "run.json").read_text())
 
 
-def test_another_programs_plotting_backend_is_no_matter(tmp_path: Path) -> None:
-    picture = tmp_path / "a.png"
-    run("draw", "lecture", "-o", picture, env={"MPLBACKEND": "nonsense"})
-    assert picture.stat().st_size > 0
+@pytest.mark.slow
+def test_killed_runs_continue_bit_by_bit(tmp_path: Path) -> None:
+    good(*SAVED, "--directory", tmp_path / "whole")
+    saved, generator = tmp_path / "killed" / "run.json", random.Random(4)
+    arguments: tuple[object, ...] = (*SAVED, "--directory", tmp_path / "killed")
+    kills = 0
+    for attempt in range(40):
+        before = saved.stat().st_mtime_ns if saved.exists() else 0
+        with started(*arguments, stderr=subprocess.PIPE) as child:
+            if attempt < 3:
+                wait_until(lambda t=before: saved.exists() and saved.stat().st_mtime_ns != t, child)
+                time.sleep(generator.random() * 0.15)
+                child.kill()
+            _, messages = child.communicate(timeout=60)
+        if child.returncode == 0:
+            break
+        assert child.returncode == -signal.SIGKILL, messages
+        kills += 1
+        arguments = ("train", "--resume", tmp_path / "killed")
+    assert kills >= 1
+    runs = [json.loads((tmp_path / name / "run.json").read_text()) for name in ("whole", "killed")]
+    assert {**runs[0], "seconds": 0} == {**runs[1], "seconds": 0}
+    for name in ("metrics.jsonl", "parameters.json", "run.toml", "graph.cg"):
+        assert len({(tmp_path / f / name).read_bytes() for f in ("whole", "killed")}) == 1, name
+
+
+def test_characters_that_an_encoding_lacks_are_replaced(tmp_path: Path) -> None:
+    environment = {"PYTHONIOENCODING": "latin-1", "MPLBACKEND": "nonsense"}
+    process = run("grad", "-e", "xw = sin(π*xa)/3", "--at", "π=1,xa=1", env=environment)
+    assert process.stdout.splitlines()[1].startswith("d xw / d \\u03c0 = ")
+    good("draw", "lecture", "-o", "π.png", env=environment, cwd=tmp_path)
+    assert (tmp_path / "π.png").stat().st_size > 0
