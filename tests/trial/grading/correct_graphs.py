@@ -46,10 +46,9 @@ PIECEWISE = (
 )
 
 
-def lecture_graphs() -> list[tuple[str, str]]:
-    """Return names and texts of the examples whose output is a number."""
-    paths = sorted(p for p in EXAMPLES.glob("*.cg") if p.stem not in LEFT_OUT)
-    return [(path.stem, path.read_text()) for path in paths]
+def lecture_graphs() -> list[str]:
+    """Return the texts of the examples whose output is a number."""
+    return [p.read_text() for p in sorted(EXAMPLES.glob("*.cg")) if p.stem not in LEFT_OUT]
 
 
 def random_graph(seed: int, *, piecewise: bool, steep: bool = True) -> str:
