@@ -1,10 +1,11 @@
-"""Workers that are processes of dask.distributed: one worker as proof, kills, Ctrl-C, bad input.
+"""Workers that are processes of dask.distributed: equality with one worker, kills, Ctrl-C.
 
-All but one test start processes and are slow; they need ``pip install 'cgprimer[cluster]'``.
+Slow tests start processes; they need ``pip install 'cgprimer[cluster]'``.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -27,22 +28,20 @@ from cgprimer.training.distributed.worker_record import record_of, summarize_rec
 from cgprimer.training.objective import Objective, ResidentData
 from cgprimer.training.worker_options import check_cluster_address
 from tests.approval import refused
-from tests.workers.test_protocols import differ, lecture
+from tests.workers.worker_tools import lecture, max_difference
 
 HOW: dict[str, Any] = {"optimizer": "adam", "learning_rate": 1e-2, "epochs": 3, "batch_size": 20}
 
 
-def children(pid: int = 0) -> list[int]:
-    """Workers' processes that a process, or any, has started and that have not ended."""
-    shown = subprocess.run(
-        ["ps", "-ewwo", "pid=,ppid=,stat=,args="], capture_output=True, text=True, check=True
-    ).stdout
-    rows = [row.split(None, 3) for row in shown.splitlines()]
-    return [
-        int(own)
-        for own, parent, state, args in rows
-        if pid in (0, int(parent)) and "spawn_main" in args and not state.startswith("Z")
-    ]
+def list_worker_processes(parent: int = 0) -> set[int]:
+    """Return the running processes of workers that a process, or any process, has started."""
+    command = ["ps", "-ewwo", "pid=,ppid=,stat=,args="]
+    rows = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    return {
+        int(pid)
+        for pid, ppid, state, args in (row.split(None, 3) for row in rows)
+        if parent in (0, int(ppid)) and "spawn_main" in args and not state.startswith("Z")
+    }
 
 
 @pytest.fixture(scope="module")
@@ -55,31 +54,31 @@ def address() -> Iterator[str]:
         yield made.scheduler_address
 
 
-# --- nothing is started --------------------------------------------------------------------------
+# --- without processes ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("given", ["nowhere", "tcp://", "tcp://host", "http://host:80", 3])
-def test_what_is_no_address_is_said(given: Any) -> None:
+@pytest.mark.parametrize("address", ["nowhere", "tcp://", "tcp://host", "http://host:80", 3])
+def test_invalid_address_is_rejected(address: Any) -> None:
     with refused(UsageError):
-        check_cluster_address(given)
+        check_cluster_address(address)
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    "more",
     [
-        ({"simulate": True}, ""),
-        ({"delays": "constant"}, ""),
-        ({"workers": None}, ""),
-        ({"engine": type("Own", (), {"compile": None})()}, ""),
+        {"simulate": True},
+        {"delays": "constant"},
+        {"workers": None},
+        {"engine": type("Engine", (), {"compile": None})()},
     ],
 )
-def test_what_does_not_go_with_a_cluster_is_said(more: dict[str, Any], said: str) -> None:
+def test_settings_that_a_cluster_lacks_are_rejected(more: dict[str, Any]) -> None:
     graph, data = lecture(60)
-    with refused(UsageError, said):
+    with refused(UsageError):
         cgprimer.train(graph, data, **{"workers": 2, "cluster": "local", **HOW, **more})
 
 
-def test_without_distributed_the_hint_says_what_to_install(monkeypatch: Any) -> None:
+def test_hint_names_the_extra_that_installs_distributed(monkeypatch: Any) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     graph, data = lecture(60)
     with pytest.raises(UsageError, match=r"cgprimer\[cluster\]"):
@@ -88,12 +87,14 @@ def test_without_distributed_the_hint_says_what_to_install(monkeypatch: Any) -> 
 
 @pytest.mark.parametrize(("parts", "size"), [(1, 7), (2, 7), (3, 50), (3, 1000)])
 def test_divided_blocks_have_each_sample_once(tmp_path: Path, parts: int, size: int) -> None:
-    """And every so manieth task reads one part alone."""
+    """Every n-th task reads samples of the same part only."""
     graph = cgprimer.parse("xw = k*xa")
     data = cgprimer.make_dataset(graph, samples=1000, truth={"k": 2.0})
     data.save(tmp_path / "d.npz")
     blocks = cgprimer.Blocks.load(tmp_path / "d.npz", inputs=["xa"], targets=["xw"])
-    cut = cgprimer.Blocks(Cut(blocks.source), blocks.roles, [300, 300, 400], [300, 300, 400])
+    cut = cgprimer.Blocks(
+        SmallBlocks(blocks.source), blocks.roles, [300, 300, 400], [300, 300, 400]
+    )
     objective = Objective(graph, samples=1000, dataset=cut)
     gradients = Gradients(
         objective, ResidentData(objective, cut), seed=0, shuffle=True, parts=parts, size=size
@@ -108,7 +109,7 @@ def test_divided_blocks_have_each_sample_once(tmp_path: Path, parts: int, size: 
     assert all(part[-1] - part[0] == len(part) - 1 for part in ends if part)
 
 
-class Cut:
+class SmallBlocks:
     """A source whose blocks are small."""
 
     def __init__(self, source: Any) -> None:
@@ -123,23 +124,24 @@ class Cut:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("samples", [600, 611])
-def test_synchronous_processes_are_one_with_the_k_fold_batch(address: str, samples: int) -> None:
-    graph, data = lecture(samples)
+def test_synchronous_processes_equal_one_with_the_k_fold_batch(address: str) -> None:
+    graph, data = lecture(611)  # the last batch is not full
     run = cgprimer.train(graph, data, workers=2, cluster=address, **HOW)
     alone = cgprimer.train(graph, data, **{**HOW, "batch_size": 40})
-    assert differ(run, alone) < 1e-12
+    assert max_difference(run, alone) < 1e-12
     assert run.step_losses == pytest.approx(alone.step_losses, rel=1e-12)
     assert not record_of(run).is_simulated
     assert "virtual" not in summarize_record(record_of(run), run.steps)[0]
+    half = cgprimer.train(graph, data, workers=2, cluster=address, **{**HOW, "epochs": 2})
+    again = cgprimer.train(graph, data, workers=2, cluster=address, resume=half, **HOW)
+    assert again.steps == run.steps
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("protocol", "more"),
-    [("async", {}), ("async", {"staleness": 1}), ("backup", {}), ("groups", {"groups": 3})],
+    ("protocol", "more"), [("async", {"staleness": 1}), ("backup", {}), ("groups", {"groups": 3})]
 )
-def test_the_other_protocols_learn(address: str, protocol: str, more: dict[str, Any]) -> None:
+def test_other_protocols_learn(address: str, protocol: str, more: dict[str, Any]) -> None:
     graph = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
     data = cgprimer.make_dataset(graph, samples=900)
     how = {**HOW, "epochs": 10, "learning_rate": 0.05}
@@ -149,20 +151,18 @@ def test_the_other_protocols_learn(address: str, protocol: str, more: dict[str, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("micro", [1, 3])
-def test_placed_layers_are_the_unsplit_graph(address: str, micro: int) -> None:
+def test_stages_in_processes_equal_the_whole_graph(address: str) -> None:
     graph = networks.mlp("4-6-6-2")
     data = cgprimer.make_dataset(graph, samples=130)
     how = {**HOW, "batch_size": 40}
-    run = cgprimer.train(graph, data, place="layers:2", micro_batches=micro, cluster=address, **how)
-    assert differ(run, cgprimer.train(graph, data, **how)) < 1e-12
+    run = cgprimer.train(graph, data, place="layers:2", micro_batches=3, cluster=address, **how)
+    assert max_difference(run, cgprimer.train(graph, data, **how)) < 1e-12
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ending", ["parquet", "npz", "csv"])
-def test_each_process_reads_its_part_of_a_file(address: str, tmp_path: Path, ending: str) -> None:
+def test_each_process_reads_its_part_of_a_file(address: str, tmp_path: Path) -> None:
     graph = cgprimer.parse("xw = a*xa + sin(b*xb)")
-    path = tmp_path / f"d.{ending}"
+    path = tmp_path / "d.npz"
     data = cgprimer.make_dataset(graph, samples=300_000, truth={"a": 2.0, "b": 1.0})
     data.save(path)
     blocks = cgprimer.Blocks.load(path, inputs=["xa", "xb"], targets=["xw"])
@@ -171,20 +171,12 @@ def test_each_process_reads_its_part_of_a_file(address: str, tmp_path: Path, end
     two = cgprimer.train(
         graph, blocks, workers=2, cluster=address, **{**how, "batch_size": 150_000}
     )
-    assert differ(two, cgprimer.train(graph, data, **{**how, "batch_size": None})) < 1e-12
+    alone = cgprimer.train(graph, data, **{**how, "batch_size": None})
+    assert max_difference(two, alone) < 1e-12
 
 
 @pytest.mark.slow
-def test_a_run_that_is_taken_up_is_the_uninterrupted_one(address: str) -> None:
-    graph, data = lecture(600)
-    how = {**HOW, "workers": 2, "cluster": address, "schedule": "constant"}
-    first = cgprimer.train(graph, data, **{**how, "epochs": 2})
-    again = cgprimer.train(graph, data, resume=first, **how)
-    assert again.parameters == cgprimer.train(graph, data, **how).parameters
-
-
-@pytest.mark.slow
-def test_what_a_cluster_lacks_is_said(address: str, monkeypatch: Any) -> None:
+def test_cluster_without_enough_workers_is_rejected(address: str, monkeypatch: Any) -> None:
     graph, data = lecture(60)
     with refused(UsageError, "3 ... 4"):
         cgprimer.train(graph, data, workers=4, cluster=address, **{**HOW, "batch_size": 5})
@@ -200,14 +192,14 @@ def test_what_a_cluster_lacks_is_said(address: str, monkeypatch: Any) -> None:
 
 
 @pytest.mark.slow
-def test_a_killed_process_changes_nothing() -> None:
+def test_killed_process_changes_no_result() -> None:
     pytest.importorskip("distributed", reason="needs cgprimer[cluster]")
     graph, data = lecture(3000)
-    killed, others = list[int](), {*children(os.getpid())}
+    killed, others = list[int](), list_worker_processes(os.getpid())
 
     def kill(step: int, steps: int, loss: float) -> None:
         if step == 60:
-            killed.append(max({*children(os.getpid())} - others))
+            killed.append(max(list_worker_processes(os.getpid()) - others))
             os.kill(killed[0], signal.SIGKILL)
 
     how = {**HOW, "workers": 3, "epochs": 4}
@@ -216,13 +208,13 @@ def test_a_killed_process_changes_nothing() -> None:
     assert run.stopped == "finished"
     assert sum(run.team["seconds"]["lost"]) > 0
     alone = cgprimer.train(graph, data, **{**HOW, "epochs": 4, "batch_size": 60})
-    assert differ(run, alone) < 1e-12
+    assert max_difference(run, alone) < 1e-12
     assert run.loss == pytest.approx(alone.loss, rel=1e-12)
-    assert {*children(os.getpid())} <= others
+    assert list_worker_processes(os.getpid()) <= others
 
 
 @pytest.mark.slow
-def test_without_any_process_a_run_ends_with_what_it_has(monkeypatch: Any) -> None:
+def test_run_whose_processes_are_all_lost_ends_with_its_results(monkeypatch: Any) -> None:
     distributed = pytest.importorskip("distributed", reason="needs cgprimer[cluster]")
     monkeypatch.setattr(clusters, "_PATIENCE", 1.0)
     graph, data = lecture(3000)
@@ -233,45 +225,49 @@ def test_without_any_process_a_run_ends_with_what_it_has(monkeypatch: Any) -> No
         processes=False,
         memory_limit=0,
         protocol="tcp://",
-    ) as made:
+    ) as cluster:
 
-        def leave(step: int, steps: int, loss: float) -> None:
+        def stop_workers(step: int, steps: int, loss: float) -> None:
             if step == 30:
-                made.scale(0)
-                while made.workers:
+                cluster.scale(0)
+                while cluster.workers:
                     time.sleep(0.05)
 
+        how = {**HOW, "workers": 1, "cluster": cluster.scheduler_address}
         with refused(TrainingError) as caught:
-            cgprimer.train(
-                graph, data, workers=1, cluster=made.scheduler_address, on_step=leave, **HOW
-            )
+            cgprimer.train(graph, data, on_step=stop_workers, **how)
     assert isinstance(caught.value.run, cgprimer.TrainingRun)
     assert caught.value.run.steps >= 30
 
 
 @pytest.mark.slow
-def test_ctrl_c_stops_all_and_leaves_a_checkpoint(tmp_path: Path) -> None:
+def test_ctrl_c_stops_all_processes_and_leaves_a_checkpoint(tmp_path: Path) -> None:
     pytest.importorskip("distributed", reason="needs cgprimer[cluster]")
     words = "train lecture --workers 2 --cluster local --epochs 3000 --batch-size 5 --save run.json"
-    going = subprocess.Popen(
+    process = subprocess.Popen(
         [sys.executable, "-m", "cgprimer", *words.split(), "--checkpoint-every", "1s"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
         start_new_session=True, env={**os.environ, "PYTHONPATH": str(Path.cwd())},
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
     )  # fmt: skip
+    workers = set[int]()
     try:
-        until = time.monotonic() + 60
-        while not (tmp_path / "run.json").exists() and time.monotonic() < until:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "run.json").exists() and time.monotonic() < deadline:
             time.sleep(0.1)
-        workers = children(going.pid)
+        workers = list_worker_processes(process.pid)
         assert len(workers) == 2
-        os.killpg(going.pid, signal.SIGINT)  # the workers get it, too, as from a terminal
-        _, said = going.communicate(timeout=30)
+        os.killpg(process.pid, signal.SIGINT)  # also the workers, as from a terminal
+        _, messages = process.communicate(timeout=30)
+        deadline = time.monotonic() + 30
+        while workers & list_worker_processes() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        left = workers & list_worker_processes()
     finally:
-        going.kill()
-    assert going.returncode == 130
-    assert "Traceback" not in said
-    assert "--resume run.json" in said
-    until = time.monotonic() + 30
-    while left := {*children()} & {*workers}:
-        assert time.monotonic() < until, left
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # the session of the command and its workers
+        process.communicate()
+    assert process.returncode == 130
+    assert "Traceback" not in messages
+    assert "--resume run.json" in messages
+    assert not left
