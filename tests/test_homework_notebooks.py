@@ -1,4 +1,4 @@
-"""The notebooks under examples/notebooks: they run, and without solutions their checks say so."""
+"""The notebooks under examples/notebooks run, and their checks fail without solutions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HIDDEN = re.compile(
 )
 
 
-def named(paths: list[Path]) -> list[Any]:
+def parametrize(paths: list[Path]) -> list[Any]:
     return [pytest.param(path, id=path.stem) for path in paths]
 
 
@@ -30,7 +30,7 @@ def cells(path: Path) -> list[dict[str, Any]]:
     return found
 
 
-def about(cell: dict[str, Any]) -> dict[str, Any]:
+def nbgrader_metadata(cell: dict[str, Any]) -> dict[str, Any]:
     return cell["metadata"].get("nbgrader", {})  # type: ignore[no-any-return]
 
 
@@ -38,8 +38,8 @@ def text(cell: dict[str, Any]) -> str:
     return "".join(cell["source"]) + "\n"
 
 
-def as_given_out(cell: dict[str, Any]) -> str:
-    """What nbgrader's ClearSolutions and ClearHiddenTests leave of a cell."""
+def without_solutions(cell: dict[str, Any]) -> str:
+    """Return what nbgrader's ClearSolutions and ClearHiddenTests leave of a cell."""
     stub = r"\1# YOUR CODE HERE\n\1raise NotImplementedError()\n"
     if cell["cell_type"] == "markdown":
         stub = "YOUR ANSWER HERE\n"
@@ -47,7 +47,7 @@ def as_given_out(cell: dict[str, Any]) -> str:
 
 
 def runs(sources: list[tuple[dict[str, Any], str]]) -> Iterator[tuple[dict[str, Any], Any]]:
-    """Each cell of code, and the exception that it ends with, as Jupyter would run them."""
+    """Yield each cell of code and its exception, as Jupyter would run them."""
     names: dict[str, Any] = {"__name__": "__main__"}
     for cell, source in sources:
         if cell["cell_type"] == "code":
@@ -61,18 +61,18 @@ def runs(sources: list[tuple[dict[str, Any], str]]) -> Iterator[tuple[dict[str, 
 
 
 def first_failure(sources: list[tuple[dict[str, Any], str]]) -> tuple[dict[str, Any], Any]:
-    """The first cell that ends with an exception, and the exception."""
+    """Return the first cell that ends with an exception, and the exception."""
     return next((cell, error) for cell, error in runs(sources) if error is not None)
 
 
-@pytest.mark.parametrize("path", named(NOTEBOOKS))
-def test_cells_are_what_nbgrader_wants_and_hold_no_outputs(path: Path) -> None:
+@pytest.mark.parametrize("path", parametrize(NOTEBOOKS))
+def test_cells_have_valid_nbgrader_metadata_and_no_outputs(path: Path) -> None:
     found = cells(path)
     assert len({cell["id"] for cell in found}) == len(found)
     for cell in found:
         assert cell.get("outputs", []) == []
         assert cell.get("execution_count") is None
-        own, source = about(cell), text(cell)
+        own, source = nbgrader_metadata(cell), text(cell)
         if not own:
             assert path not in HOMEWORK
             continue
@@ -84,11 +84,14 @@ def test_cells_are_what_nbgrader_wants_and_hold_no_outputs(path: Path) -> None:
         assert ("points" in own) is own["grade"]
         assert not HIDDEN.search(source) or (own["grade"] and not own["solution"])
         assert source.count("### BEGIN") == source.count("### END")
-    assert path not in HOMEWORK or sum(about(cell).get("points", 0) for cell in found) >= 15
+    assert (
+        path not in HOMEWORK
+        or sum(nbgrader_metadata(cell).get("points", 0) for cell in found) >= 15
+    )
 
 
-@pytest.mark.parametrize("path", named(NOTEBOOKS))
-def test_notebooks_are_in_the_format(path: Path) -> None:
+@pytest.mark.parametrize("path", parametrize(NOTEBOOKS))
+def test_notebooks_are_valid(path: Path) -> None:
     nbformat = pytest.importorskip("nbformat", reason="the extra 'notebook' has it")
     nbformat.validate(json.loads(path.read_text(encoding="utf-8")))
 
@@ -101,15 +104,15 @@ QUICK = ("homework_3_training_and_fitting",)
     [pytest.param(p, id=p.stem, marks=[] if p.stem in QUICK else pytest.mark.slow)
      for p in NOTEBOOKS],
 )  # fmt: skip
-def test_with_solutions_they_run_from_top_to_bottom(path: Path) -> None:
+def test_notebooks_with_solutions_run(path: Path) -> None:
     for cell, error in runs([(cell, text(cell)) for cell in cells(path)]):
         if error is not None:
             raise AssertionError(f"{path.name}, {cell['id']}: {error!r}") from error
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", named(NOTEBOOKS))
-def test_they_run_in_a_kernel(path: Path) -> None:
+@pytest.mark.parametrize("path", parametrize(NOTEBOOKS))
+def test_notebooks_run_in_a_kernel(path: Path) -> None:
     nbformat = pytest.importorskip("nbformat", reason="the extra 'notebook' has it")
     nbclient = pytest.importorskip("nbclient", reason="the extra 'notebook' has it")
     pytest.importorskip("ipykernel", reason="the extra 'notebook' has it")
@@ -120,14 +123,14 @@ def test_they_run_in_a_kernel(path: Path) -> None:
     assert shown & pictures, shown
 
 
-@pytest.mark.parametrize("path", named(HOMEWORK))
-def test_without_solutions_the_first_failure_is_a_check_that_says_what_is_missing(
+@pytest.mark.parametrize("path", parametrize(HOMEWORK))
+def test_first_failure_without_solutions_is_a_check(
     path: Path,
 ) -> None:
-    given = [(cell, as_given_out(cell)) for cell in cells(path)]
+    given = [(cell, without_solutions(cell)) for cell in cells(path)]
     assert not any("SOLUTION" in source or "HIDDEN" in source for _, source in given)
     cell, error = first_failure(given)
-    assert about(cell)["grade"], (cell["id"], error)
+    assert nbgrader_metadata(cell)["grade"], (cell["id"], error)
     assert type(error) is AssertionError
     assert re.search(r"not written yet|^0 of \d+ points$", str(error))
     frame = error.__traceback__
@@ -138,10 +141,10 @@ def test_without_solutions_the_first_failure_is_a_check_that_says_what_is_missin
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", named(HOMEWORK))
-def test_without_solutions_every_check_fails_and_nothing_else_of_ours(path: Path) -> None:
-    for cell, error in runs([(cell, as_given_out(cell)) for cell in cells(path)]):
-        if about(cell)["grade"]:
+@pytest.mark.parametrize("path", parametrize(HOMEWORK))
+def test_every_check_fails_without_solutions(path: Path) -> None:
+    for cell, error in runs([(cell, without_solutions(cell)) for cell in cells(path)]):
+        if nbgrader_metadata(cell)["grade"]:
             assert type(error) is AssertionError, (cell["id"], error)
         else:
             assert error is None or type(error) is NotImplementedError, (cell["id"], error)
@@ -158,7 +161,7 @@ def test_without_solutions_every_check_fails_and_nothing_else_of_ours(path: Path
          "sign"),
     ],
 )  # fmt: skip
-def test_a_mistake_of_a_student_is_seen(
+def test_check_finds_a_mistake(
     stem: str, right: str, wrong: str, check: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = next(p for p in HOMEWORK if p.stem.startswith(stem))

@@ -1,4 +1,4 @@
-"""Objects in a notebook: pictures and tables without a magic line, nothing of a name as HTML."""
+"""Objects in a notebook: pictures and tables without a magic command; names are never HTML."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def is_png(text: str) -> bool:
     return base64.b64decode(text, validate=True)[1:4] == b"PNG"
 
 
-def test_a_graph_is_a_picture_that_fits_its_cell() -> None:
+def test_graph_is_a_picture_that_fits_its_cell() -> None:
     bundle = shown(LECTURE)
     assert bundle["text/plain"] == repr(LECTURE)
     assert bundle["image/svg+xml"].startswith('<svg style="max-width: 100%; height: auto"')
@@ -36,7 +36,7 @@ def test_a_graph_is_a_picture_that_fits_its_cell() -> None:
     assert set(shown(empty)) == {"text/plain"}
 
 
-def test_tapes_and_programs_are_their_listings() -> None:
+def test_tapes_and_programs_are_listings() -> None:
     tape = cgprimer.tape(cgprimer.parse("xw = where(less(xa, ab), 1, 2)"))
     program = cgprimer.differentiate(tape, "xw", "ab")
     for thing in (tape, program):
@@ -47,7 +47,7 @@ def test_tapes_and_programs_are_their_listings() -> None:
         assert bundle["text/plain"] == repr(thing)
 
 
-def test_arrays_are_shown_as_matrices() -> None:
+def test_arrays_are_matrices() -> None:
     graph = cgprimer.load("examples/matrix_backpropagation.cg")
     assert is_png(shown(graph)["image/png"])
     program = cgprimer.differentiate(cgprimer.tape(graph), wrt="w1")
@@ -55,15 +55,6 @@ def test_arrays_are_shown_as_matrices() -> None:
     assert "w1" in shown(cgprimer.tape(graph))["text/html"]
     assert "[[2, 0], [4, 0]]" in shown(cgprimer.trace(graph, method="reverse"))["text/html"]
     assert "[[2, 0], [4, 0]]" in shown(cgprimer.step(graph))["text/html"]
-
-
-def test_memory_is_a_table_and_a_picture() -> None:
-    kept = cgprimer.memory(cgprimer.Value([1.0, 2.0]).tanh().sum())
-    bundle = shown(kept)
-    assert "kept for the backward pass: 24 bytes" in bundle["text/html"]
-    assert "<svg" in bundle["text/html"]
-    assert is_png(bundle["image/png"])
-    assert bundle["text/plain"] == str(kept)
 
 
 def test_long_listings_and_lines_are_cut() -> None:
@@ -80,7 +71,7 @@ def test_long_listings_and_lines_are_cut() -> None:
     assert "… 4,800 more rows" in table
 
 
-def test_a_session_shows_a_line_of_anything_however_large() -> None:
+def test_representation_of_a_large_object_is_one_short_line() -> None:
     names = [f"w{i}" for i in range(100)]
     graph = cgprimer.parse(f"xw = {' + '.join(f'{name}*xa' for name in names)}")
     at = dict.fromkeys(names, 1.0) | {"xa": 1.0}
@@ -98,58 +89,54 @@ def test_a_session_shows_a_line_of_anything_however_large() -> None:
     assert cgprimer.parse(graph.text).text == graph.text  # the text of a graph is never cut
 
 
-def test_a_trace_is_a_table() -> None:
+def test_trace_is_a_table() -> None:
     bundle = shown(cgprimer.trace(cgprimer.parse("input xa = 2; xw = xa^2"), method="reverse"))
     cells = re.findall(r"<t[dh][^>]*>([^<]*)</t[dh]>", bundle["text/html"])
     assert [cell.strip() for cell in cells[-4:]] == ["xw", "xa^2", "4", "1"]
 
 
-def test_a_comparison_is_a_graph_with_tables_and_a_picture() -> None:
-    found = cgprimer.compare(LECTURE, methods=["forward", "reverse"])
-    bundle = shown(found)
-    assert bundle["text/html"] == found._repr_html_()
-    assert bundle["text/plain"] == str(found)
-    assert is_png(bundle["image/png"])
+LINE = cgprimer.parse("parameter k = 3; xw = k*xa")
+NOISY = cgprimer.make_dataset(LINE, samples=20, noise=0.1)
 
 
-def test_a_run_is_its_parameters_and_its_losses() -> None:
-    graph = cgprimer.parse("parameter k = 3; xw = k*xa")
-    run = cgprimer.train(graph, cgprimer.make_dataset(graph, samples=20), epochs=3, engine="numpy")
-    bundle = shown(run)
-    assert "finished after 3 steps" in bundle["text/html"]
+def sweep() -> Any:
+    return cgprimer.sweep(LINE, NOISY, {"optimizer": ["sgd", "adam"]}, epochs=2)
+
+
+@pytest.mark.parametrize(
+    ("create", "texts"),
+    [
+        (lambda: cgprimer.compare(LECTURE, methods=["forward", "reverse"]), ["reverse"]),
+        (lambda: cgprimer.train(LINE, NOISY, epochs=3), ["finished after 3 steps"]),
+        (lambda: cgprimer.fit(LINE, NOISY), ["converged: a minimum", "standard error</th>"]),
+        (sweep, ['<td style="text-align: left">adam</td>']),
+        (lambda: cgprimer.ensemble(LINE, NOISY, members=3, epochs=2), ["Ensemble of 3 runs"]),
+        (
+            lambda: cgprimer.memory(cgprimer.Value([1.0, 2.0]).tanh().sum()),
+            ["kept for the backward pass: 24 bytes"],
+        ),
+    ],
+    ids=["comparison", "run", "fit", "sweep", "ensemble", "memory"],
+)
+def test_results_are_tables_and_pictures(create: Any, texts: list[str]) -> None:
+    bundle = shown(create())
+    for text in texts:
+        assert text in bundle["text/html"]
     assert "<svg" in bundle["text/html"]
     assert is_png(bundle["image/png"])
-    assert bundle["text/plain"] == repr(run)
+    assert bundle["text/plain"]
 
 
-def test_a_fit_is_a_table_and_a_picture() -> None:
-    graph = cgprimer.parse("parameter k = 3; xw = k*xa")
-    made = cgprimer.make_dataset(graph, samples=20, noise=0.1)
-    found = cgprimer.fit(graph, made)
-    bundle = shown(found)
-    assert "converged: a minimum" in bundle["text/html"]
-    assert "standard error</th>" in bundle["text/html"]
-    assert "<svg" in bundle["text/html"]
-    assert bundle["text/plain"] == repr(found)
-
-
-def test_sweeps_ensembles_and_scores_are_tables() -> None:
+def test_score_is_a_table() -> None:
     graph = cgprimer.parse("parameter k = 3; xw = step(k*xa)")
-    made = cgprimer.make_dataset(graph, samples=20)
+    data = cgprimer.make_dataset(graph, samples=20)
     line = cgprimer.parse("xw = k*xa + b")
-    swept = shown(cgprimer.sweep(line, made, {"optimizer": ["sgd", "adam"]}, epochs=2))
-    assert '<td style="text-align: left">adam</td>' in swept["text/html"]
-    assert "<svg" in swept["text/html"]
-    assert is_png(swept["image/png"])
-    bag = shown(cgprimer.ensemble(line, made, members=3, epochs=2))
-    assert "Ensemble of 3 runs" in bag["text/html"]
-    assert "<svg" in bag["text/html"]
-    score = shown(cgprimer.train(line, made, epochs=2).score(made))
+    score = shown(cgprimer.train(line, data, epochs=2).score(data))
     assert "true, predicted:" in score["text/html"]
     assert "R²" in score["text/html"]
 
 
-def test_a_page_is_in_a_frame_of_its_own() -> None:
+def test_page_is_in_a_sandboxed_frame() -> None:
     page = cgprimer.step(cgprimer.parse("input xa = 1; xw = xa^2"), wrt="xa")
     assert isinstance(page, str)
     assert len(repr(page)) < 60
@@ -157,7 +144,7 @@ def test_a_page_is_in_a_frame_of_its_own() -> None:
     assert re.fullmatch(r'<iframe style="[^"]*" sandbox="allow-scripts" [^<>]*></iframe>', html)
 
 
-def test_what_a_text_says_is_never_html() -> None:
+def test_names_are_never_html() -> None:
     # Names cannot hold a <; where one came in by another way, it is escaped all the same.
     evil = "<script>alert(1)</script>"
     row = cgprimer.TraceRow(evil, evil, 1.0, 1.0)
@@ -171,7 +158,7 @@ def test_what_a_text_says_is_never_html() -> None:
     assert "<script" not in shown(cgprimer.Page(evil))["text/html"]
 
 
-def test_nothing_but_the_names_that_are_asked_for_is_loaded_for_it() -> None:
+def test_parsing_loads_no_code_for_notebooks() -> None:
     program = (
         "import cgprimer, sys; cgprimer.parse('xw = xa');"
         " print([m for m in sys.modules if 'notebook' in m or 'pictures' in m])"
@@ -193,7 +180,7 @@ def formatter(monkeypatch: pytest.MonkeyPatch) -> Any:
     return display
 
 
-def test_a_figure_is_shown_without_a_magic_line(formatter: Any) -> None:
+def test_figure_is_displayed_without_a_magic_command(formatter: Any) -> None:
     figure = cgprimer.draw(LECTURE)
     content, _ = formatter.format(figure)
     assert set(content) == {"image/png", "image/svg+xml", "text/plain"}
@@ -206,7 +193,7 @@ def test_a_figure_is_shown_without_a_magic_line(formatter: Any) -> None:
     assert set(formatter.format(figure)[0]) == {"text/plain"}
 
 
-def test_every_object_is_shown(formatter: Any) -> None:
+def test_objects_are_displayed(formatter: Any) -> None:
     content, _ = formatter.format(LECTURE)
     assert set(content) == {"image/png", "image/svg+xml", "text/plain"}
     assert set(formatter.format(cgprimer.tape(LECTURE))[0]) == {"text/html", "text/plain"}
@@ -214,7 +201,7 @@ def test_every_object_is_shown(formatter: Any) -> None:
     assert len(page["text/plain"]) < 60
 
 
-def test_nothing_is_drawn_for_a_terminal(formatter: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_terminal_draws_no_pictures(formatter: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     formatter.active_types = ["text/plain"]
     monkeypatch.setattr(
         "cgprimer.visualization.diagrams.figure_files.encode_figure", None
@@ -224,7 +211,7 @@ def test_nothing_is_drawn_for_a_terminal(formatter: Any, monkeypatch: pytest.Mon
 
 
 @pytest.mark.slow
-def test_a_notebook_from_its_first_cell_to_its_last(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notebook_runs_in_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MPLBACKEND", raising=False)  # a kernel has one of its own
     nbformat = pytest.importorskip("nbformat")
     nbclient = pytest.importorskip("nbclient")

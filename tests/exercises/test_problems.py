@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ from cgprimer.course.checks.sheets.sheet_questions import build_worksheet
 from cgprimer.course.exercises import problem_generation
 from cgprimer.errors import UsageError
 from cgprimer.expressions import names_in
-from tests.approval import refused
+from tests.approval import approved, refused
 from tests.exercises.neatness import (
     check_column,
     check_number,
@@ -107,14 +108,29 @@ def test_bound_on_the_norm_reduces_the_norm() -> None:
         assert min(norms) > problem.asked["settings"]["c"]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_same_seed_gives_the_same_problems_in_every_version(kind: str) -> None:
+    """A lecturer may have to create the sheets of a class again."""
+    for difficulty in (1, 2, 3):
+        (problem,) = cgprimer.exercise(kinds=kind, seed=difficulty, difficulty=difficulty).problems
+        approved(f"{problem.graph}\n{json.dumps(dict(problem.asked))}")
+
+
 def test_settings_of_optimizers_belong_to_the_rule() -> None:
     problems = [
         problem
         for difficulty in (1, 2, 3)
         for problem in cgprimer.exercise(
-            kinds="optimizer", difficulty=difficulty, count=12
+            kinds="optimizer", difficulty=difficulty, count=16
         ).problems
     ]
+    for problem in problems:
+        asked = problem.asked
+        assert all(0 < value <= 5 for value in asked["settings"].values())
+        for part, values in asked["state"].items():
+            is_square = part == "s" or (asked["rule"], part) == ("adam", "v")
+            assert set(values) == set(asked["wrt"])
+            assert all(0 < abs(v) <= 4 and (v > 0 or not is_square) for v in values.values())
     settings = {p.asked["rule"]: {*p.asked["settings"]} | {*p.asked["state"]} for p in problems}
     assert settings == {
         "sgd": {"rate"}, "decaying rate": {"rate", "gamma", "t"},
@@ -156,6 +172,24 @@ def test_planted_mistake_is_the_first_wrong_row() -> None:
             row, value = (b.value for b in build_worksheet(problem).blanks)
             assert wrong[0][0] == row
             assert value == pytest.approx(wrong[0][1], rel=0.01)
+
+
+def test_tables_with_a_mistake_depend_on_the_difficulty() -> None:
+    for difficulty, tables in ((1, {"trace", "adjoint"}), (3, {"tangent", "adjoint"})):
+        sheet = cgprimer.exercise(kinds="mistake", difficulty=difficulty, count=12)
+        assert {problem.asked["table"] for problem in sheet.problems} == tables
+
+
+def test_gradient_of_many_names_asks_for_four_in_their_order() -> None:
+    names = ["a", "b", "c", "d", "e"]
+    graph = cgprimer.parse("xw = a*xa + b*c + d*e")
+    for problem in cgprimer.exercise(graph, kinds="gradient", count=6).problems:
+        wrt = problem.asked["wrt"]
+        assert len(wrt) == 4
+        assert wrt == sorted(wrt, key=["xa", *names].index)
+    graph = cgprimer.parse("xw = a*xa + b*c")
+    (problem,) = cgprimer.exercise(graph, kinds="gradient").problems
+    assert problem.asked["wrt"] == ["xa", "a", "b", "c"]
 
 
 def test_same_seed_gives_the_same_sheet() -> None:

@@ -43,6 +43,9 @@ def test_each_student_has_another_sheet() -> None:
     given = [s for _, s in exercises_for(class_of(8), lecture, kinds="adjoint", seed=1)]
     assert len({s.problems[0].graph for s in given}) == 8
     assert all("xb = a*xa" in s.problems[0].graph for s in given)
+    usual, zero = (dict(exercises_for(class_of(2), kinds="trace", **o)) for o in ({}, {"seed": 0}))
+    assert usual == zero
+    assert cgprimer.exercise(kinds="trace") == cgprimer.exercise(kinds="trace", seed=0)
 
 
 def test_too_few_different_sheets_are_an_error() -> None:

@@ -13,7 +13,7 @@ from tests.cases.case_tools import example
 from tests.cli.cli_tools import bad, good, run
 
 
-def test_a_function_of_python_s_own_is_shown_in_its_place() -> None:
+def test_registered_function_is_rejected_at_its_position() -> None:
     cgprimer.register_primitive("wobble", lambda a: a * a, partials="2*a")
     try:
         graph = cgprimer.parse("xb = 2*xa\nxw = k*wobble(xb + 1) + 3", name="wobbly.cg")
@@ -30,7 +30,7 @@ def test_a_function_of_python_s_own_is_shown_in_its_place() -> None:
         cgprimer.unregister_primitive("wobble")
 
 
-def test_what_the_row_tells_sympy_goes_into_its_file() -> None:
+def test_sympy_form_of_a_registered_function_is_exported() -> None:
     own = {"partials": "2*a", "sympy": lambda s, a: a**2}
     cgprimer.register_primitive("wobble", lambda a: a * a, **own)
     try:
@@ -56,12 +56,12 @@ def test_what_the_row_tells_sympy_goes_into_its_file() -> None:
     ],
     ids=str,
 )
-def test_wrong_use(name: str, how: dict[str, object], said: str) -> None:
+def test_wrong_arguments_are_rejected(name: str, how: dict[str, object], said: str) -> None:
     with refused(UsageError, said):
         cgprimer.export(example(name), **how)  # type: ignore[arg-type]
 
 
-def test_a_file_is_written_over_only_by_force(tmp_path: Path) -> None:
+def test_file_is_overwritten_only_with_force(tmp_path: Path) -> None:
     assert "wrote a.py" in run("export", "lecture", "-o", "a.py", cwd=tmp_path).stderr
     text = (tmp_path / "a.py").read_text()
     assert text == good("export", "lecture") == cgprimer.export(example("lecture"))
@@ -72,14 +72,14 @@ def test_a_file_is_written_over_only_by_force(tmp_path: Path) -> None:
     assert (tmp_path / "a.py").read_text() == text
 
 
-def test_a_file_is_the_same_in_every_process(tmp_path: Path) -> None:
+def test_file_lists_renamed_names(tmp_path: Path) -> None:
     names = ["b", "a", "value", "for", "k", "lambda", "if"]
     graph = cgprimer.parse(f"parameter {', '.join(names)}; w = {' + '.join(names)}")
     said = "value -> value_, for -> for_, lambda -> lambda_, if -> if_\n"
     assert f"Renamed: {said}" in cgprimer.export(graph)
 
 
-def test_options_reach_the_file() -> None:
+def test_options_of_the_command_reach_the_file() -> None:
     text = good("export", "-e", "xw = k*xa", "--loss", "squared-error", "--wrt", "k,xa",
                 "--at", "k=2,xa=3,target=5", "--to", "numpy", "--method", "forward")  # fmt: skip
     assert '"at": {"xa": 3.0, "target": 5.0, "k": 2.0},' in text
