@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -28,6 +29,12 @@ def environment(**extra: str) -> dict[str, str]:
     """Return the caller's environment without variables that change how messages look."""
     dropped = ("NO_COLOR", "FORCE_COLOR", "CGPRIMER_DEBUG", "PYTHONWARNINGS", "COLUMNS")
     return {k: v for k, v in os.environ.items() if k not in dropped} | extra
+
+
+def without_times(text: str) -> str:
+    """Return a report without times, and without numbers that are rounding errors."""
+    text = re.sub(r"\d+\.\d+ s;", "TIME s;", text)
+    return re.sub(r"\d+(\.\d+)?e-\d+", "SMALL", text)
 
 
 def write_package(

@@ -12,7 +12,7 @@ import pytest
 
 from cgprimer.errors import UsageError
 from tests.approval import approved
-from tests.cli.cli_tools import LECTURE, bad, environment, good, read_json, run, write_package
+from tests.cli.cli_tools import LECTURE, bad, environment, good, read_json, run, without_times
 
 SHORT = ("--samples", "200", "--epochs", "3")
 LINE = ("-e", "xw = k*xa + b", "--truth", "k=3,b=-1")
@@ -22,12 +22,6 @@ def read_run(path: Path) -> dict[str, Any]:
     """Return the contents of a run's file without the training time."""
     contents: dict[str, Any] = json.loads(path.read_text())
     return {**contents, "seconds": 0}
-
-
-def without_time(text: str) -> str:
-    """Return a report without the training time and the computed digits."""
-    text = re.sub(r"\d+\.\d+ s;", "TIME s;", text)
-    return re.sub(r"\d\.?\d*e[-+]\d+", "NUMBER", text)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +39,7 @@ def without_time(text: str) -> str:
 def test_the_report_is_approved(options: str) -> None:
     process = run("train", *options.split(), "--engine", "numpy")
     assert process.returncode == 0, process.stderr
-    approved(without_time(process.stdout + process.stderr))
+    approved(without_times(process.stdout + process.stderr))
 
 
 def test_data_are_generated_with_the_true_parameters() -> None:
@@ -282,23 +276,3 @@ def test_every_hash_seed_gives_the_same_run() -> None:
         for seed in "12"
     ]
     assert runs[0] == runs[1]
-
-
-@pytest.mark.slow
-def test_losses_and_optimizers_of_packages_are_found(tmp_path: Path) -> None:
-    source = (
-        "import cgprimer\n"
-        "def half(parameters, gradient, state, rate):\n"
-        "    return parameters - rate*gradient/2, state\n"
-        "HALF = cgprimer.Optimizer('half', half, rate=0.2)\n"
-        "FOURTH = '(out - target)^4'\n"
-    )
-    groups = {
-        "cgprimer.optimizers": {"half": "outside:HALF"},
-        "cgprimer.losses": {"fourth": "outside:FOURTH"},
-    }
-    write_package(tmp_path, "outside", source, groups)
-    found = read_json("train", *LINE, *SHORT, "--optimizer", "half", "--loss", "fourth",
-                      env={"PYTHONPATH": str(tmp_path)})  # fmt: skip
-    assert (found["settings"]["optimizer"], found["settings"]["learning_rate"]) == ("half", 0.2)
-    assert found["loss"] < found["start_loss"]
