@@ -14,7 +14,7 @@ from typing import Any
 import cgprimer
 from cgprimer import ExpressionGraph
 from cgprimer.course.checks.gradient_check import GradientCheck
-from tests.checking.planted import samples
+from tests.checking.planted_mistakes import samples
 from tests.checking.students import RULES, Node, Student
 
 Partials = Callable[..., Sequence[float]]

@@ -13,7 +13,7 @@ import pytest
 import cgprimer
 from cgprimer.course.checks.gradient_check import GradientCheck, build_gradient_check
 from tests.approval import approved, refused
-from tests.checking.planted import answers, graphs, right, samples, steep
+from tests.checking.planted_mistakes import answers, graphs, right, samples, steep
 from tests.checking.students import Habits, Student
 
 Program = Callable[[Mapping[str, Any]], dict[str, Any]]
@@ -249,7 +249,7 @@ def test_the_error_left_out_of_a_logistic_loss() -> None:  # B2
 
 
 def test_a_sigmoid_left_out_of_a_network() -> None:  # E3
-    from tests.checking.planted import with_habits
+    from tests.checking.planted_mistakes import with_habits
     from tests.checking.students import Node
 
     def forgets(node: Node) -> bool:

@@ -23,7 +23,7 @@ from tests.checking.piecewise import (
     program,
     random_piecewise,
 )
-from tests.checking.planted import answers
+from tests.checking.planted_mistakes import answers
 
 ASKED: tuple[dict[str, Any], ...] = (
     {},

@@ -1,0 +1,73 @@
+"""Programs of students in text files: templates of right programs, and the lines that are changed.
+
+A template begins with ``=== name: settings``, a Python dictionary, and its right program follows.
+Every ``--- mistake: note`` below it is a wrong program. ``-`` lines are the text that ``+`` lines
+replace, wherever it is; a program may have several such changes.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A program of a student: its mistake, the name that checks give, a note, and its source.
+
+    The title ``b as a`` stands for a mistake b that no test can tell from a likelier mistake a:
+    the check names a, and lists b as another possible mistake.
+    """
+
+    template: str
+    mistake: str
+    named: str
+    note: str
+    source: str
+    settings: dict[str, Any]
+
+    def __str__(self) -> str:
+        return f"{self.template}: {self.mistake}: {self.note}"
+
+    def define(self) -> dict[str, Any]:
+        """Return the names that the program defines."""
+        return define_names(self.source)
+
+
+def define_names(source: str) -> dict[str, Any]:
+    """Return the names that a source defines, as a notebook has them."""
+    names: dict[str, Any] = {"__name__": "student", **vars(math)}
+    exec(compile(source, "student.py", "exec"), names)  # noqa: S102
+    return names
+
+
+def change(source: str, changes: str) -> str:
+    """Return a source with changes of the form above."""
+    for old, new in re.findall(r"((?:^-.*\n?)+)((?:^\+.*\n?)*)", changes, re.MULTILINE):
+        before, after = ("\n".join(line[1:] for line in part.splitlines()) for part in (old, new))
+        assert before in source, before
+        source = source.replace(before, after)
+    return source
+
+
+def read_submissions(file: str) -> tuple[list[Submission], list[Submission]]:
+    """Return the right programs of a file of this folder, and the wrong ones."""
+    right, wrong = [], []
+    for text in re.split(r"(?m)^=== ", (FOLDER / file).read_text(encoding="utf-8"))[1:]:
+        head, *changed = re.split(r"(?m)^--- ", text)
+        (name, settings), source = head.split("\n", 1)[0].split(": ", 1), head.split("\n", 1)[1]
+        about = ast.literal_eval(settings)
+        right.append(Submission(name, "", "", "", source, about))
+        for one in changed:
+            title, changes = one.split("\n", 1)
+            title, _, note = title.partition(": ")
+            mistake, _, named = title.partition(" as ")
+            program = change(source, changes)
+            wrong.append(Submission(name, mistake, named or mistake, note, program, about))
+    return right, wrong
