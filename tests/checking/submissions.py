@@ -2,7 +2,7 @@
 
 A template begins with ``=== name: settings``, a Python dictionary, and its right program follows.
 Every ``--- mistake: note`` below it is a wrong program. ``-`` lines are the text that ``+`` lines
-replace, wherever it is; a program may have several such changes.
+replace, wherever it is; a program may have several such changes. ``+`` lines alone come at the end.
 """
 
 from __future__ import annotations
@@ -10,9 +10,12 @@ from __future__ import annotations
 import ast
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 FOLDER = Path(__file__).parent
 
@@ -49,11 +52,19 @@ def define_names(source: str) -> dict[str, Any]:
 
 def change(source: str, changes: str) -> str:
     """Return a source with changes of the form above."""
-    for old, new in re.findall(r"((?:^-.*\n?)+)((?:^\+.*\n?)*)", changes, re.MULTILINE):
+    for old, new in re.findall(r"((?:^-.*\n?)*)((?:^\+.*\n?)*)", changes, re.MULTILINE):
         before, after = ("\n".join(line[1:] for line in part.splitlines()) for part in (old, new))
         assert before in source, before
-        source = source.replace(before, after)
+        source = source.replace(before, after) if old else f"{source}\n{after}"
     return source
+
+
+def sample(cases: Sequence[Any], step: int) -> list[Any]:
+    """Return test cases of which one in ``step`` is in the default run, and all others are slow."""
+    return [
+        case if index % step == 0 else pytest.param(case, marks=pytest.mark.slow)
+        for index, case in enumerate(cases)
+    ]
 
 
 def read_submissions(file: str) -> tuple[list[Submission], list[Submission]]:

@@ -21,8 +21,7 @@ from cgprimer.course.checks.engine_ladder import (
     build_engine_skeleton,
     read_stage_page,
 )
-from tests.checking.ladder_mistakes import SOLUTION
-from tests.checking.student_optimizers import ARGUMENTS, BODIES, source
+from tests.checking.submissions import read_submissions
 from tests.cli.cli_tools import EXAMPLES, good, here, run
 
 PACKAGE = Path(cgprimer.__file__).parent
@@ -37,12 +36,9 @@ def gradient(xa, ab, bc, cd, ac):
     return {"ab": 3*xz**2*xx, "bc": 3*xz**2*xx, "cd": xx, "ac": 3*xz**2*xa}
 """
 SUBMISSIONS = {  # what a student has written into the files that examples begin with a skeleton
-    "engine.py": SOLUTION,
+    "engine.py": read_submissions("engines.txt")[0][0].source,
     "gradient.py": GRADIENT,
-    **{
-        f"{rule}.py": source(rule, "dict in place", BODIES[rule][0], ARGUMENTS[rule][0])
-        for rule in BODIES
-    },
+    **{f"{one.template}.py": one.source for one in read_submissions("optimizers.txt")[0]},
 }
 FILES = {("check", "engine"): "engine.py", ("check", "optimizer"): "adam.py"}  # in place of FILE
 # Commands whose examples read what the examples of others write, as in a session at a terminal.
