@@ -197,7 +197,8 @@ class _Quotients:
         allowed = 0.01 * np.abs(predicted) + self.noise / abs(step) / 2
         is_near = np.abs(self.errors - predicted) <= allowed
         is_visible = self.compared & (np.abs(predicted) > self.noise / abs(step))
-        explains = np.mean(is_visible[self.is_wrong]) > 0.5 and np.sum(is_visible) >= _MIN_POINTS
+        explained, wrong = np.sum(is_visible & self.is_wrong), np.sum(self.is_wrong)
+        explains = explained > 0.5 * wrong and np.sum(is_visible) >= _MIN_POINTS
         return bool(np.all(is_near[self.compared]) and explains and abs(step) <= _MAX_STEP)
 
 
