@@ -422,8 +422,8 @@ def test_arrays_in_any_form() -> None:
 def test_the_value_is_checked_too() -> None:
     slopes = {"k": 2.0, "b": 1.0}
     for value, expected in ((lambda k, b: 2 * k + b, "right"), (lambda k, b: 2 * k, "wrong")):
-        parts = check("parameter k = 3, b = 1; y = 2*k + b", lambda k, b, f=value: (f(k, b), slopes),
-                      value=True)  # fmt: skip
+        graph = "parameter k = 3, b = 1; y = 2*k + b"
+        parts = check(graph, lambda k, b, f=value: (f(k, b), slopes), value=True)
         assert [p.verdict for p in parts.values()] == [expected, "right", "right"]
     result = cgprimer.check_gradient(cgprimer.parse(LINE), lambda x, k, b: [x, 1], value=True)
     approved(str(result.failure))
