@@ -1,1 +1,1 @@
-"""What things cost, measured side by side in one run: ``python -m tests.benchmarks --help``."""
+"""Benchmarks of docs/internals/performance.md: ``python -m tests.benchmarks --help``."""

@@ -1,4 +1,4 @@
-"""``python -m tests.benchmarks``: what things cost, measured side by side in one run."""
+"""``python -m tests.benchmarks``: measure the tables of docs/internals/performance.md."""
 
 from __future__ import annotations
 
@@ -6,107 +6,97 @@ import argparse
 import os
 import sys
 import traceback
-from pathlib import Path
+from importlib import import_module
+from typing import Any
 
-from .settings import Settings, hold_to_threads, quietly
-
-# Repeated here so that --help and --threads need not import numpy.
-NAMES = (
-    "gradients", "batch", "epoch", "minibatch", "methods", "reverse", "first", "parse", "chain",
-    "calls", "process", "recorded", "matrices", "learning", "fits", "homework", "million",
-    "bandwidth",
+# In the order of the page. Each section is measured by the file of its name in ``sections``.
+SECTIONS = (
+    "single_calls", "whole_commands", "loss_and_gradient", "time_before_the_first_gradient",
+    "cost_of_reverse_mode", "stochastic_gradient_descent", "methods", "reading_expressions",
+    "arrays_and_recorded_python", "training_and_fitting", "homework",
+)  # fmt: skip
+PEERS = (
+    "numba", "jax", "torch", "casadi", "autograd", "micrograd", "ComputationalGraphPrimer",
 )  # fmt: skip
 
 
-def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
+def create_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
         prog="python -m tests.benchmarks",
-        description="What things cost, measured side by side in one run. Results are checked"
-        " against cgprimer's numpy engine before any time is printed.",
+        description="Measure the tables of docs/internals/performance.md.",
+        epilog=f"Sections: {', '.join(SECTIONS)}.",
     )
-    made.add_argument(
-        "sections", nargs="*", metavar="SECTION",
-        help=f"of: {', '.join(NAMES)} ('million' only when asked for, 'bandwidth' only with"
-        " --engine cuda; all others unless given)",
-    )  # fmt: skip
-    made.add_argument("--engine", choices=("cpu", "cuda"), default="cpu", help="CPU peers, or GPU")
-    made.add_argument("--workload", action="append", default=[], metavar="NAME",
-                      help="W1, M1, M2, r100, r1k, r10k, r100k, N64; may be repeated")  # fmt: skip
-    made.add_argument("--peer", action="append", default=[], metavar="PART",
-                      help="only peers with this in their name (cgprimer always)")  # fmt: skip
-    made.add_argument("--samples", action="append", default=[], type=float, metavar="N",
-                      help="other sizes than usual (1e8 will do); may be repeated")  # fmt: skip
-    made.add_argument("--dtype", action="append", choices=("float64", "float32"),
-                      help="float64 unless given; give both for both")  # fmt: skip
-    made.add_argument("--quick", action="store_true", help="small sizes, to see that all works")
-    made.add_argument("--budget", type=float, metavar="S", help="seconds per contestant (2)")
-    made.add_argument("--compile-budget", type=float, default=60.0, metavar="S",
-                      help="who would compile for longer is left out (60)")  # fmt: skip
-    made.add_argument("--torch-compile", action="store_true", help="whatever it costs")
-    made.add_argument("--threads", type=int, default=2, metavar="N", help="(2)")
-    made.add_argument("--markdown", type=Path, metavar="FILE")
-    made.add_argument("--json", type=Path, metavar="FILE")
-    return made
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help="All sections by default.")
+    parser.add_argument("--quick", action="store_true", help="Measure the smallest sizes.")
+    parser.add_argument("--without-peers", action="store_true", help="Skip other libraries.")
+    parser.add_argument(
+        "--budget", type=float, metavar="SECONDS", help="Time per contestant, default 2."
+    )
+    parser.add_argument(
+        "--record", action="store_true", help="Write the figures to results.json and the page."
+    )
+    parser.add_argument(
+        "--write-page", action="store_true", help="Write the page again, without measuring."
+    )
+    return parser
+
+
+def load_section(name: str) -> Any:
+    """Return the module of a section, which has ``TABLES`` and ``measure_cells``."""
+    return import_module(f"{__package__}.sections.{name}")
+
+
+def hold_to_threads(threads: int) -> None:
+    """Restrict this process and its children to a number of processors.
+
+    JAX has no option for it. Call this function before numpy is imported.
+    """
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        os.environ.setdefault(name, str(threads))
 
 
 def main(arguments: list[str] | None = None) -> int:
-    made = parser()
-    given = made.parse_args(arguments)
-    if given.engine == "cpu" and arguments is None:
-        hold_to_threads(given.threads)
-    # JAX would take three quarters of the GPU's memory for itself.
-    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
-    from .measuring import Row
-    from .sections import GPU_SECTIONS, OPTIONAL, RATIO_TO, SECTIONS
-    from .sections.gpu import no_gpu
-    from .workloads import WORKLOADS
+    parser = create_parser()
+    options = parser.parse_args(arguments)
+    for name in options.sections:
+        if name not in SECTIONS:
+            parser.error(f"unknown section {name!r}; one of: {', '.join(SECTIONS)}")
+    if options.record and (options.quick or options.without_peers):
+        parser.error("--record needs a full run")
+    if arguments is None:
+        hold_to_threads(2)
+        os.environ.setdefault("JAX_PLATFORMS", "cpu")
+        sys.modules.update(dict.fromkeys(PEERS if options.without_peers else ()))
+    from .harness import Settings, report_progress
+    from .report import describe_machine, save_results, section_tables, write_page
 
-    sections = GPU_SECTIONS if given.engine == "cuda" else SECTIONS
-    for kind, names, known in (
-        ("section", given.sections, sections),
-        ("workload", given.workload, WORKLOADS),
-    ):
-        unknown = [name for name in names if name not in known]
-        if unknown:
-            made.error(f"no {kind} {unknown[0]!r} here; one of: {', '.join(known)}")
-    if given.engine == "cuda" and (reason := no_gpu()):
-        print(f"Nothing was measured on a GPU: {reason}")
+    if options.write_page:
+        write_page({name: load_section(name).TABLES for name in SECTIONS})
         return 0
-    from .reporting import as_json, machine, markdown
-
-    rows = []
-    for dtype in given.dtype or ["float64"]:
-        settings = Settings(
-            dtype=dtype,
-            device=given.engine,
-            budget=given.budget if given.budget is not None else (0.05 if given.quick else 2.0),
-            compile_budget=min(given.compile_budget, 2.0 if given.quick else 1e9),
-            threads=given.threads,
-            quick=given.quick,
-            torch_compile=given.torch_compile,
-            samples=tuple(int(n) for n in given.samples),
-            workloads=tuple(given.workload),
-            peers=tuple(given.peer),
-        )
-        for name in given.sections or [n for n in sections if n not in OPTIONAL]:
-            quietly(f"section {name}, {dtype}")
-            try:
-                found = sections[name](settings)
-            except Exception as error:  # the other sections' figures are not lost for it
-                traceback.print_exc()
-                found = [Row(name, "", "", note=f"FAILED: {type(error).__name__}: {error}")]
-            for row in found:
-                row.section = name if dtype == "float64" else f"{name}, {dtype}"
-            rows += found
-    about = machine(given.threads)
-    ratio_to = {f"{n}{end}": r for n, r in RATIO_TO.items() for end in ("", ", float32")}
-    text = markdown(rows, about, ratio_to)
-    print(text)
-    if given.markdown:
-        given.markdown.write_text(text, encoding="utf-8")
-    if given.json:
-        given.json.write_text(as_json(rows, about), encoding="utf-8")
-    return 1 if any(row.note.startswith(("WRONG", "FAILED")) for row in rows) else 0
+    budget = options.budget if options.budget is not None else 0.05 if options.quick else 2.0
+    settings = Settings(quick=options.quick, budget=budget)
+    failed = False
+    for name in options.sections or SECTIONS:
+        report_progress(f"section {name}")
+        try:
+            section = load_section(name)
+            cells = list(section.measure_cells(settings))
+        except Exception:  # the figures of other sections are not lost
+            traceback.print_exc()
+            failed = True
+            continue
+        heading = f"## {name.replace('_', ' ').capitalize()}"
+        print("\n\n".join([heading, *section_tables(section.TABLES, cells)]), end="\n\n")
+        for cell in cells:
+            if cell.figure.note:
+                print(f"- {', '.join((*cell.row, cell.column))}: {cell.figure.note}")
+                failed |= cell.figure.note.startswith("WRONG")
+        if options.record:
+            save_results(name, cells, describe_machine())
+            write_page({name: section.TABLES})
+    return int(failed)
 
 
 if __name__ == "__main__":

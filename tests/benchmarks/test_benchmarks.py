@@ -1,170 +1,181 @@
-"""The benchmark suite works and catches who is wrong. No times are asserted."""
+"""Each benchmark runs, wrong contestants get no time, and the page shows the recorded figures."""
 
 from __future__ import annotations
 
-import json
-from functools import partial
+import itertools
+import re
+import sys
+from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import cgprimer
 
-from .__main__ import NAMES, main
-from .measuring import Entry, Result, contest, difference
-from .peers import by_hand
-from .peers.contract import Peer
+from . import __main__ as command
+from . import report
+from .harness import Cell, Contestant, Figure, Result, Settings, Skipped, measure, relative_error
 from .random_graphs import KINDS, random_expressions
-from .sections import GPU_SECTIONS, SECTIONS, gpu, recorded
-from .sections.gpu import no_gpu
-from .sections.gradients import measure, reference
-from .settings import Settings
-from .workloads import Workload, make_workload, network
+from .sections import loss_and_gradient
+from .workloads import create_workload, network
 
-QUICK = Settings(quick=True, budget=0.0, peers=("numpy by hand",))
+WITH_PROCESSES = (
+    "whole_commands", "time_before_the_first_gradient", "training_and_fitting", "homework",
+)  # fmt: skip
+QUICK = ("--quick", "--budget", "0")
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CGPRIMER_CACHE", str(tmp_path / "cache"))
 
 
-@pytest.mark.slow
-def test_a_quick_run_gives_markdown_and_json(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    table, data = tmp_path / "table.md", tmp_path / "data.json"
-    sections = ["gradients", "batch", "epoch", "minibatch", "methods", "reverse", "parse", "chain"]
-    options = ["--quick", "--budget", "0", "--peer", "numpy by hand", "--workload", "W1"]
-    code = main([*sections, *options, "--markdown", str(table), "--json", str(data)])
-    assert code == 0
+def run_quickly(section: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """Return what the smallest run of a section prints, after checks that hold for all sections."""
+    assert command.main([section, *QUICK]) == 0
     printed = capsys.readouterr().out
-    assert printed.strip() == table.read_text().strip()
-    assert all(f"## {section}\n" in printed for section in sections)
-    found = json.loads(data.read_text())
-    assert found["machine"]["versions"]["numpy"] == np.__version__
-    by_name = {(row["section"], row["who"]): row for row in found["rows"]}
-    assert by_name["gradients", "cgprimer numpy"]["seconds"] > 0
-    assert by_name["gradients", "numpy by hand, tuned"]["ratio"] > 0
-    assert "WRONG" not in printed
-    assert "FAILED" not in printed
+    for table in command.load_section(section).TABLES:
+        head = "| " + " | ".join([*table.labels, *table.columns]) + " |\n"
+        assert head in printed
+        rows = printed.partition(head)[2].partition("\n\n")[0].splitlines()[1:]
+        assert rows
+        assert all(re.search(r"\| [\d,.]+\*? \|", row) for row in rows)
+    # Only other libraries may be left out.
+    notes = [line for line in printed.splitlines() if line.startswith("- ")]
+    assert not [note for note in notes if "cgprimer" in note.partition(": ")[0].lower()]
+    return printed
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name in WITH_PROCESSES else name
+        for name in command.SECTIONS
+    ],
+)
+def test_each_section_runs_without_other_libraries(
+    section: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in command.PEERS:
+        monkeypatch.setitem(sys.modules, name, None)
+    printed = run_quickly(section, capsys)
+    if section == "loss_and_gradient":
+        assert "- torch eager, scalar form, W1: skipped: torch is not installed\n" in printed
 
 
 @pytest.mark.slow
-def test_a_fresh_process_is_measured() -> None:
-    rows = SECTIONS["first"](Settings(quick=True, workloads=("r100",)))
-    assert {row.who for row in rows} == {"warm cache", "cold cache"}
-    assert all(row.seconds is not None for row in rows), rows
+@pytest.mark.parametrize(
+    "section",
+    ["loss_and_gradient", "stochastic_gradient_descent", "arrays_and_recorded_python"],
+)
+def test_other_libraries_agree_with_cgprimer(
+    section: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    printed = run_quickly(section, capsys)
+    reasons = set(re.findall(r": skipped: (.*)", printed))
+    refusals = "is not installed|has no |written for the lecture graph"
+    assert not [reason for reason in reasons if not re.search(refusals, reason)]
 
 
-@pytest.mark.slow
-def test_recorded_python_is_measured_and_checked() -> None:
-    rows = SECTIONS["recorded"](Settings(quick=True, budget=0.0))
-    ours = [row for row in rows if row.who in ("cgprimer", "computes again")]
-    assert len(ours) == 3
-    assert all(row.seconds is not None for row in ours), rows
-    assert not [row for row in rows if "WRONG" in row.note]
+# --- measuring ------------------------------------------------------------------------------------
 
 
-def test_networks_of_matrices_are_measured_and_checked() -> None:
-    rows = SECTIONS["matrices"](Settings(quick=True, budget=0.0))
-    ours = [row for row in rows if row.who.startswith("cgprimer")]
-    assert len(ours) == 3
-    assert all(row.seconds is not None for row in ours), rows
-    assert not [row for row in rows if "WRONG" in row.note]
+def wrong_by(error: float, component: int, expected: Result) -> Contestant:
+    """Return a contestant with an error in one component of the gradient."""
+    gradient = np.array(expected[1])
+    gradient[component] += error * abs(gradient[component])
+    return Contestant(lambda: (expected[0], gradient), lambda result: result)
 
 
-@pytest.mark.slow
-def test_homework_is_measured() -> None:
-    rows = SECTIONS["homework"](Settings(quick=True))
-    assert len(rows) >= 5
-    assert not [row for row in rows if row.note]
-    assert all(row.seconds for row in rows)
+def test_only_correct_contestants_get_a_time() -> None:
+    def fail() -> Contestant:
+        raise ValueError("a message\nof two lines")
+
+    def skip() -> Contestant:
+        raise Skipped("has no sine")
+
+    def import_missing() -> Contestant:
+        import no_such_module  # noqa: F401
+
+        raise AssertionError
+
+    expected = create_workload("M1", samples=20).reference()
+    smallest = int(np.argmin(np.abs(expected[1])))
+    makers = {
+        "correct": lambda: wrong_by(0.0, 0, expected),
+        "slightly wrong": lambda: wrong_by(1e-6, smallest, expected),
+        "nan": lambda: wrong_by(float("nan"), 3, expected),
+        "fails": fail,
+        "skips": skip,
+        "missing": import_missing,
+    }
+    figures = measure(makers, 0.0, expected=expected)
+    assert figures["correct"].value is not None
+    assert {name: f.note for name, f in figures.items() if f.value is None and f.runs == 0} == {
+        "slightly wrong": figures["slightly wrong"].note,
+        "nan": "WRONG: relative error inf",
+        "fails": "skipped: ValueError: a message",
+        "skips": "skipped: has no sine",
+        "missing": "skipped: no_such_module is not installed",
+    }
+    assert figures["slightly wrong"].note.startswith("WRONG: relative error ")
 
 
-def test_the_layer_by_hand_is_the_layer() -> None:
-    random = np.random.default_rng(0)
-    found = []
-    for layer in (recorded.hamilton, recorded.Layer.apply):
-        parts, q = (cgprimer.Value(random.normal(size=s)) for s in ((4, 3, 2), (8, 5)))
-        (layer(parts, q) ** 2).sum().backward()
-        found += [parts.grad, q.grad]
-        random = np.random.default_rng(0)
-    np.testing.assert_allclose(found[0], found[2], rtol=1e-12)
-    np.testing.assert_allclose(found[1], found[3], rtol=1e-12)
+def test_contestants_take_turns_and_the_least_time_counts() -> None:
+    now, order = 0.0, []
+    durations = {"a": itertools.cycle([3.0, 1.0, 2.0]), "b": itertools.cycle([5.0])}
+
+    def prepare(name: str) -> Contestant:
+        def run() -> None:
+            nonlocal now
+            order.append(name)
+            now += next(durations[name])
+
+        return Contestant(run, scale=10.0 if name == "b" else 1.0)
+
+    makers = {name: (lambda name=name: prepare(name)) for name in durations}
+    figures = measure(makers, 6.0, clock=lambda: now)
+    assert "".join(order[2:]) == "ababab"  # the first two are compared with the reference
+    assert figures["a"] == Figure(1.0, 2.0, 3)
+    assert figures["b"] == Figure(50.0, 50.0, 3, scaled=True)
 
 
-def off_by(amount: float, place: int, work: Workload, settings: Settings) -> Entry:
-    """A peer that is right but for one component of the gradient."""
-    loss, gradient = reference(work)
-    wrong = gradient.copy()
-    wrong[place] += amount * abs(gradient[place])
-    return Entry(lambda: (loss, wrong), lambda found: found)
+def test_errors_of_small_components_are_relative_to_the_largest() -> None:
+    expected: Result = 2.0, np.array([1.0, 1e-9])
+    assert relative_error((2.0, [1.0, 1e-9]), expected) == 0
+    assert relative_error((2.0, [1.0, 1.01e-9]), expected) == pytest.approx(1e-8)
+    assert relative_error((2.2, [1.0, 1e-9]), expected) == pytest.approx(0.1)
+    assert relative_error((2.0, [1.0]), expected) == float("inf")
+    assert relative_error((float("nan"), [1.0, 1e-9]), expected) == float("inf")
 
 
-def raises(work: Workload, settings: Settings) -> Entry:
-    raise ValueError("no such luck")
-
-
-def test_a_wrong_peer_gets_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    work = make_workload("M1", samples=20)
-    smallest = int(np.argmin(np.abs(reference(work)[1])))
-    planted = [
-        Peer("right", partial(off_by, 0.0, 0)),
-        Peer("a little off", partial(off_by, 1e-7, smallest)),
-        Peer("not a number", partial(off_by, float("nan"), 3)),
-        Peer("raises", raises),
-        Peer("elsewhere", raises, modules=("no_such_module_anywhere",)),
-    ]
-    monkeypatch.setattr(by_hand, "peers", lambda settings: planted)
-    settings = Settings(quick=True, budget=0.0, peers=tuple(peer.name for peer in planted))
-    rows = {row.who: row for row in measure(work, settings)}
-    assert rows["right"].seconds is not None
-    for name in ("a little off", "not a number"):
-        assert rows[name].note.startswith("WRONG"), name
-        assert rows[name].seconds is rows[name].first is rows[name].ratio is None
-    assert rows["raises"].note == "skipped: ValueError: no such luck"
-    assert rows["elsewhere"].note == "not installed"
-
-
-def test_a_wrong_peer_shows_in_the_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    planted = [Peer("wrong", partial(off_by, 1e-3, 0))]
-    monkeypatch.setattr(by_hand, "peers", lambda settings: planted)
-    assert main(["gradients", "--quick", "--workload", "r100", "--peer", "wrong"]) == 1
-
-
-def test_a_section_that_fails_loses_only_itself(
+def test_wrong_and_failing_sections_are_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def broken(settings: Settings) -> list[object]:
+    def fail(settings: Settings) -> list[Cell]:
         raise RuntimeError("broken")
 
-    monkeypatch.setitem(SECTIONS, "batch", broken)
-    assert main(["batch", "chain", "--quick"]) == 1
-    printed = capsys.readouterr().out
-    assert "FAILED: RuntimeError: broken" in printed
-    assert "chain of 1,000 expressions" in printed
+    wrong = Cell(("autograd",), "W1", Figure(note="WRONG: relative error 1"))
+    sections = {
+        "methods": SimpleNamespace(TABLES=(), measure_cells=fail),
+        "homework": SimpleNamespace(
+            TABLES=loss_and_gradient.TABLES, measure_cells=lambda _: [wrong]
+        ),
+    }
+    monkeypatch.setattr(command, "load_section", sections.__getitem__)
+    for names, expected in ((["methods", "homework"], 1), (["homework"], 1), (["methods"], 1)):
+        assert command.main([*names, *QUICK]) == expected
+        captured = capsys.readouterr()
+        assert ("RuntimeError: broken" in captured.err) == ("methods" in names)
+        assert ("- autograd, W1: WRONG" in captured.out) == ("homework" in names)
 
 
-def test_a_part_of_the_samples_is_scaled_up() -> None:
-    (row,) = contest(
-        "s", "w", {"part": lambda: Entry(lambda: None, scale=1e6, part=1)}, None, budget=0.0
-    )
-    assert row.seconds is not None
-    assert row.seconds > 0.01
+# --- workloads ------------------------------------------------------------------------------------
 
 
-def test_differences_are_relative_to_what_matters() -> None:
-    right: Result = 2.0, np.array([1.0, 1e-9])
-    assert difference((2.0, [1.0, 1e-9]), right, "float64") == 0
-    assert difference((2.0, [1.0, 1.01e-9]), right, "float64") < 1e-7  # cancelled: of the largest
-    assert difference((2.2, [1.0, 1e-9]), right, "float64") == pytest.approx(0.1)
-    assert difference((2.0, [1.0]), right, "float64") == float("inf")
-    assert difference((float("nan"), [1.0, 1e-9]), right, "float64") == float("inf")
-
-
-def test_random_graphs_are_what_they_say() -> None:
+def test_random_graphs_have_the_requested_operations() -> None:
     for operations in (100, 1000, 5000):
         lines, inputs, parameters = random_expressions(operations)
         graph = cgprimer.parse("\n".join(lines))
@@ -173,43 +184,65 @@ def test_random_graphs_are_what_they_say() -> None:
         assert len(graph.outputs) == 1
         assert set(graph.inputs) == set(inputs)
         assert set(graph.parameters) == set(parameters)
-        assert len(parameters) == max(4, operations // 20)
-        count = dict.fromkeys(("add", "mul", "div", "pow", "sin", "exp", "tanh"), 0)
-        for instruction in tape.instructions:
-            count[instruction.primitive] += 1
+        counts = Counter(str(instruction.primitive) for instruction in tape.instructions)
         fair = operations / len(KINDS)
-        assert all(fair / 2 < n < 2 * fair for n in count.values()), count
+        assert all(fair / 2 < counts[kind] < 2 * fair for kind in KINDS), counts
         assert random_expressions(operations)[0] == lines
 
 
-def test_matrices_and_expressions_are_the_same_network() -> None:
+def test_matrices_and_expressions_describe_the_same_network() -> None:
     work = network("small", (3, 5, 2, 1), 7)
-    rows = work.vector(work.matrices(work.start))
-    np.testing.assert_array_equal(rows, work.start)
+    np.testing.assert_array_equal(work.vector(work.matrices(work.start)), work.start)
     output = work.function(np, list(work.columns.values()), work.start.tolist())
-    hidden = work.points("float64")
+    hidden = work.points()
     for layer, (weights, bias) in enumerate(work.matrices(work.start)):
         hidden = (np.tanh(hidden) if layer else hidden) @ weights.T + bias
     np.testing.assert_allclose(output, hidden[:, 0], rtol=1e-13)
 
 
-@pytest.mark.skipif(not no_gpu(), reason="there is a GPU")
-def test_without_a_gpu_it_says_so_and_ends_well(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--engine", "cuda"]) == 0
-    assert capsys.readouterr().out.startswith("Nothing was measured on a GPU: ")
+# --- the page -------------------------------------------------------------------------------------
 
 
-def test_the_bandwidth_section_with_stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What of it can be run without a GPU: numpy stands for the engine and for the copy."""
-    source = np.zeros(1000)
-    monkeypatch.setattr(gpu, "engines", lambda settings: ["numpy"])
-    monkeypatch.setattr(gpu, "_copier", lambda size: (source.copy, "numpy"))
-    copy, ours = gpu.bandwidth(Settings(quick=True, budget=0.0, samples=(1000,)))
-    assert copy.ratio == 1
-    assert ours.note == "16 bytes read per sample"
-    assert ours.seconds is not None
-    assert ours.extra["GB/s"] == pytest.approx(16 * 1000 / ours.seconds / 1e9)
+def test_the_page_shows_the_recorded_figures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = report.PAGE.read_text("utf-8")
+    parts = re.split(r"(?m)^## ", page)[1:]
+    with_tables = [report.heading_name(part.split("\n")[0]) for part in parts if "\n| " in part]
+    assert with_tables == [*command.SECTIONS]
+    copy = tmp_path / "page.md"
+    copy.write_text(re.sub(r"(?m)\d(?=[^|\n]* \|$)", "7", page), "utf-8")
+    assert copy.read_text("utf-8") != page
+    monkeypatch.setattr(report, "PAGE", copy)
+    assert command.main(["--write-page"]) == 0
+    assert copy.read_text("utf-8") == page
 
 
-def test_the_help_names_every_section() -> None:
-    assert set(NAMES) == {*SECTIONS, *GPU_SECTIONS}
+def test_recording_replaces_one_section(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PAGE", "RESULTS"):
+        copy = tmp_path / name
+        copy.write_text(getattr(report, name).read_text("utf-8"), "utf-8")
+        monkeypatch.setattr(report, name, copy)
+    before = report.PAGE.read_text("utf-8")
+    cells = [
+        Cell(("grad",), "time", Figure(0.0012345, 0.002, 7)),
+        Cell(("plot",), "time", Figure(note="skipped: torch is not installed")),
+        Cell(("draw",), "time", Figure(12.3456, 13.0, 3, scaled=True)),
+    ]
+    section = SimpleNamespace(
+        TABLES=command.load_section("single_calls").TABLES, measure_cells=lambda _: cells
+    )
+    monkeypatch.setattr(command, "load_section", lambda _: section)
+    assert command.main(["single_calls", "--record"]) == 0
+    after = report.PAGE.read_text("utf-8")
+    rows = "| call | time |\n| --- | ---: |\n| grad | 1.23 |\n| draw | 12,346* |\n\n## Whole"
+    assert rows in after
+    assert after.partition("## Whole")[2] == before.partition("## Whole")[2]
+    assert f"**Machine.** Sections single calls: {report.describe_machine()['processor']}" in after
+    assert report.recorded_cells(report.load_results()["single_calls"]) == cells
+
+
+def test_only_full_runs_are_recorded(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        command.main(["methods", "--quick", "--record"])
+    assert "--record needs a full run" in capsys.readouterr().err

@@ -1,0 +1,224 @@
+"""Recorded Python functions, and networks that are written with matrices."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+import cgprimer
+from cgprimer import Function, Value, checkpoint
+from cgprimer.training.objective import Objective
+
+from ..gradient_peers import jax_gradient, network_form, torch_gradient
+from ..harness import Array, Cell, Contestant, Figure, Result, Settings, measure, one_row_each
+from ..report import Table, milliseconds
+from ..training_step import TrainingStep
+
+TABLES = (
+    Table(("function", "contestant"), {"time": milliseconds}),
+    Table(("network and samples", "contestant"), {"time": milliseconds}),
+)
+NETWORKS = (
+    ((4, 8, 8, 1), 50),
+    ((64, 128, 128, 1), 50),
+    ((64, 128, 128, 1), 10_000),
+    ((784, 128, 10), 50),
+)
+
+
+def measure_cells(settings: Settings) -> Iterator[Cell]:
+    yield from _loop(100 if settings.quick else 10_000, settings.budget)
+    yield from _training_step(settings.budget)
+    yield from _quaternion_layers(8 if settings.quick else 64, settings.budget)
+    for sizes, samples in NETWORKS[:1] if settings.quick else NETWORKS:
+        yield from _network(sizes, samples, settings.budget)
+
+
+def _loop(operations: int, budget: float) -> Iterator[Cell]:
+    """Yield the times of ``x = x*b + a`` in a loop, recorded and differentiated."""
+    turns = operations // 2
+
+    def with_values(load: Callable[[], Any]) -> Contestant:
+        value = load()
+
+        def run() -> Result:
+            a, b, x = value(0.5), value(0.999), value(0.1)
+            for _ in range(turns):
+                x = x * b + a
+            x.backward()
+            return x.data, np.array([a.grad, b.grad])
+
+        return Contestant(_with_collector(run), lambda result: result)
+
+    def load_micrograd() -> Any:
+        from micrograd.engine import Value as MicrogradValue
+
+        sys.setrecursionlimit(max(sys.getrecursionlimit(), 40 * turns))
+        return MicrogradValue
+
+    def with_autograd() -> Contestant:
+        from autograd import value_and_grad
+
+        def function(parameters: Any) -> Any:
+            x = 0.1
+            for _ in range(turns):
+                x = x * parameters[1] + parameters[0]
+            return x
+
+        gradient = value_and_grad(function)
+        run = _with_collector(lambda: gradient((0.5, 0.999)))
+        return Contestant(run, lambda result: (result[0], np.array(result[1])))
+
+    x, da, db = 0.1, 0.0, 0.0
+    for _ in range(turns):
+        x, da, db = x * 0.999 + 0.5, da * 0.999 + 1.0, db * 0.999 + x
+    makers = {
+        "cgprimer": partial(with_values, lambda: Value),
+        "micrograd": partial(with_values, load_micrograd),
+        "HIPS autograd": with_autograd,
+    }
+    figures: dict[str, Figure] = {}
+
+    def measure_all() -> None:
+        figures.update(measure(makers, budget, expected=(x, np.array([da, db]))))
+
+    limit = sys.getrecursionlimit()
+    threading.stack_size(512 * 1024 * 1024)  # micrograd is recursive
+    thread = threading.Thread(target=measure_all)
+    thread.start()
+    thread.join()
+    threading.stack_size(0)
+    sys.setrecursionlimit(limit)
+    yield from one_row_each(figures, f"a loop of {operations:,} operations")
+
+
+def _with_collector(run: Callable[[], Any]) -> Callable[[], Any]:
+    """Return a run with garbage collection, which costs a part of the time of many objects."""
+
+    def run_with_collector() -> Any:
+        gc.enable()
+        try:
+            return run()
+        finally:
+            gc.disable()
+
+    return run_with_collector
+
+
+def _training_step(budget: float) -> Iterator[Cell]:
+    step = TrainingStep()
+    makers = {
+        "cgprimer": step.prepare_values,
+        "cgprimer, recorded once": step.prepare_recorded,
+        "cgprimer, from text": step.prepare_text,
+        "torch eager": step.prepare_torch,
+        "numpy by hand": step.prepare_numpy,
+    }
+    figures = measure(makers, budget, expected=step.prepare_numpy().result(), tolerance=1e-3)
+    yield from one_row_each(figures, "784-128-10, batch 64, a training step, float32")
+
+
+def _network(sizes: tuple[int, ...], samples: int, budget: float) -> Iterator[Cell]:
+    """Yield the times of loss and gradient of a network with tanh between its layers."""
+    random = np.random.default_rng(0)
+    start: dict[str, Array] = {}
+    declarations, expressions, depth = [], ["h0 = x"], len(sizes) - 1
+    for k, (n, m) in enumerate(pairwise(sizes), start=1):
+        start[f"W{k}"], start[f"b{k}"] = random.normal(size=(m, n)) / n**0.5, random.normal(size=m)
+        declarations.append(f"W{k}[{m},{n}], b{k}[{m}]")
+        layer = f"W{k} @ {f'h{k - 1}' if k > 1 else 'x'} + b{k}"
+        expressions.append(f"h{k} = tanh({layer})" if k < depth else f"y = {layer}")
+    header = f"input x[{sizes[0]}]; parameter {', '.join(declarations)}"
+    graph = cgprimer.parse("\n".join([header, *expressions[1:], "output y"]))
+    x, y = random.uniform(-1, 1, (samples, sizes[0])), random.normal(size=(samples, sizes[-1]))
+    form = network_form(list(start.values()), x, y)
+
+    def prepare_engine(engine: str) -> Contestant:
+        objective = Objective(graph, engine=engine, samples=samples * 1000)
+        columns = objective.columns(cgprimer.Dataset.from_arrays({"x": x}, {"y": y}))
+        values = form.vector(form.start)
+        return Contestant(lambda: objective.sums(columns, values, samples), lambda r: r)
+
+    makers = {
+        "cgprimer": partial(prepare_engine, "auto"),
+        "cgprimer, arrays": partial(prepare_engine, "plain"),
+        "cgprimer, in numbers": partial(prepare_engine, "cpu"),
+        "torch eager": partial(torch_gradient, form),
+        "jax": partial(jax_gradient, form),
+    }
+    if sizes[0] > 4:  # the engine cpu also runs large networks with arrays
+        del makers["cgprimer, in numbers"]
+    label = f"{'-'.join(map(str, sizes))}, {samples:,} samples"
+    figures = measure(makers, budget, expected=prepare_engine("plain").result())
+    for cell in one_row_each(figures, label):
+        cell.table = 1
+        yield cell
+
+
+SIGNS = np.array([[1, -1, -1, -1], [1, 1, -1, 1], [1, 1, 1, -1], [1, -1, 1, 1]])
+PARTS = np.array([[0, 1, 2, 3], [1, 0, 3, 2], [2, 3, 0, 1], [3, 2, 1, 0]])
+
+
+def quaternion_matrix(parts: Any) -> Any:
+    """Return the real matrix (4n, 4m) of quaternion weights (4, n, m)."""
+    rows = [
+        np.concatenate([sign * parts[part] for sign, part in zip(*row, strict=True)], axis=1)
+        for row in zip(SIGNS.tolist(), PARTS.tolist(), strict=True)
+    ]
+    return np.concatenate(rows)
+
+
+def quaternion_layer(parts: Any, q: Any) -> Any:
+    """Return a linear layer of quaternions."""
+    return quaternion_matrix(parts) @ q
+
+
+class QuaternionLayer(Function):
+    """The same layer by hand; its backward pass creates the matrix again."""
+
+    @staticmethod
+    def forward(ctx: Any, parts: Any, q: Any) -> Any:
+        ctx.save(parts, q)
+        return quaternion_layer(parts, q)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> tuple[Array, Array]:
+        parts, q = ctx.saved
+        blocks = (grad @ q.T).reshape(4, parts.shape[1], 4, parts.shape[2])
+        slopes = np.zeros_like(parts)
+        for row, column in np.ndindex(4, 4):
+            slopes[PARTS[row, column]] += SIGNS[row, column] * blocks[row, :, column]
+        return slopes, quaternion_matrix(parts).T @ grad
+
+
+def _quaternion_layers(size: int, budget: float) -> Iterator[Cell]:
+    random = np.random.default_rng(0)
+    layers = [Value(random.normal(size=(4, size, size)) / size**0.5 / 2) for _ in range(6)]
+    start = Value(random.normal(size=(4 * size, 4 * size)), requires_grad=False)
+
+    def prepare(layer: Callable[[Any, Any], Any]) -> Contestant:
+        def run() -> Any:
+            x = start
+            for parts in layers:
+                parts.zero_grad()
+                x = layer(parts, x).tanh()
+            loss = (x * x).sum()
+            loss.backward()
+            return loss.item(), layers[0].grad
+
+        return Contestant(run, lambda result: (result[0], np.ravel(result[1])))
+
+    makers = {
+        "keeps everything": partial(prepare, quaternion_layer),
+        "computes again": partial(prepare, checkpoint(quaternion_layer)),
+        "a Function that makes the matrix again": partial(prepare, QuaternionLayer.apply),
+    }
+    figures = measure(makers, budget, expected=prepare(quaternion_layer).result())
+    yield from one_row_each(figures, "six quaternion layers, forward and backward")

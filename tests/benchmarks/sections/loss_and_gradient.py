@@ -1,0 +1,27 @@
+"""Loss and gradient of the workloads, by the engines of cgprimer and by other libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache, partial
+
+from ..gradient_peers import PEERS, cgprimer_engine, engines
+from ..harness import Cell, Settings, measure, report_progress
+from ..report import Table, milliseconds
+from ..workloads import WORKLOADS, create_workload
+
+TABLES = (Table(("contestant",), dict.fromkeys(WORKLOADS, milliseconds)),)
+QUICK = ("W1", "M1", "r100")
+
+
+def measure_cells(settings: Settings) -> Iterator[Cell]:
+    for name in QUICK if settings.quick else WORKLOADS:
+        report_progress(f"workload {name}")
+        work = create_workload(name, quick=settings.quick)
+        makers = {
+            f"cgprimer {engine}": partial(cgprimer_engine, work, engine) for engine in engines()
+        }
+        makers |= {peer: partial(prepare, work) for peer, prepare in PEERS.items()}
+        figures = measure(makers, settings.budget, expected=cache(work.reference))
+        for contestant, figure in figures.items():
+            yield Cell((contestant,), name, figure)
