@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
-import pytest
 
 from cgprimer.cli import cli
 from tests.docs.test_docs import FENCE, FILES, ROOT, named
@@ -90,25 +89,23 @@ def help_texts(command: click.Command, name: str) -> Iterator[tuple[str, str]]:
             yield from help_texts(subcommand, f"{name} {word}")
 
 
-@pytest.mark.parametrize("path", [*FILES, *PROJECT_PAGES], ids=named)
-def test_pages_avoid_what_the_writing_guide_avoids(path: Path) -> None:
-    assert list(offences(page_text(path), history=path.name == "changelog.md")) == []
+def offences_by_text() -> dict[str, list[str]]:
+    """Return the offences of pages, notebooks, templates and help texts, keyed by their names."""
+    found = {
+        named(path): list(offences(page_text(path), history=path.name == "changelog.md"))
+        for path in [*FILES, *PROJECT_PAGES]
+    }
+    for path in NOTEBOOKS:
+        found[named(path)] = list(offences(re.sub(r"`[^`\n]*`", "", notebook_text(path))))
+    for path in TEMPLATES:
+        found[named(path)] = list(offences(template_text(path)))
+    return found | {name: list(offences(text)) for name, text in help_texts(cli, "cgprimer")}
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=named)
-def test_notebooks_avoid_what_the_writing_guide_avoids(path: Path) -> None:
-    assert list(offences(re.sub(r"`[^`\n]*`", "", notebook_text(path)))) == []
-
-
-def test_help_texts_avoid_what_the_writing_guide_avoids() -> None:
-    texts = dict(help_texts(cli, "cgprimer"))
-    assert len(texts) > 300
-    assert {name: found for name, text in texts.items() if (found := list(offences(text)))} == {}
-
-
-@pytest.mark.parametrize("path", TEMPLATES, ids=named)
-def test_templates_avoid_what_the_writing_guide_avoids(path: Path) -> None:
-    assert list(offences(template_text(path))) == []
+def test_texts_avoid_what_the_writing_guide_avoids() -> None:
+    found = offences_by_text()
+    assert len(found) > 400
+    assert {name: lines for name, lines in found.items() if lines} == {}
 
 
 def test_the_check_notices_offences() -> None:
@@ -121,12 +118,6 @@ def test_the_check_notices_offences() -> None:
 
 
 if __name__ == "__main__":
-    for page in [*FILES, *PROJECT_PAGES]:
-        for offence in offences(page_text(page), history=page.name == "changelog.md"):
-            print(f"{named(page)}:{offence}")
-    for template in TEMPLATES:
-        for offence in offences(template_text(template)):
-            print(f"{named(template)}:{offence}")
-    for option, text in help_texts(cli, "cgprimer"):
-        for offence in offences(text):
-            print(f"{option}: {offence}")
+    for name, lines in offences_by_text().items():
+        for line in lines:
+            print(f"{name}:{line}")
