@@ -49,10 +49,10 @@ def write_atomically(path: str | Path, content: bytes | str, *, private: bool = 
     """
     path = convert_path(path)
     data = content.encode() if isinstance(content, str) else content
-    if path.is_symlink() and not private:
-        path = path.resolve()  # the link stays, its target is replaced
     mode = 0o600 if private else 0o666  # the usual mode of new files, unlike tempfile's
     try:
+        if path.is_symlink() and not private:
+            path = path.resolve()  # the link stays, its target is replaced
         if path.exists() and not path.is_file() and not path.is_dir():
             path.write_bytes(data)  # a device such as /dev/stdout: nothing to rename
             return

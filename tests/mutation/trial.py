@@ -17,7 +17,15 @@ from tests.mutation.mutants import PACKAGES, ROOT, Mutant
 
 # The folders of tests that know most about a package.
 TESTS = {
-    "support": ("tests/interface", "tests/cli", "tests/training", "tests/checking"),
+    "support": (
+        "tests/support",
+        "tests/native/test_cache.py",
+        "tests/pages/test_number_format.py",
+        "tests/interface",
+        "tests/cli",
+        "tests/training",
+        "tests/checking",
+    ),
     "core": (
         "tests/language",
         "tests/graph",
