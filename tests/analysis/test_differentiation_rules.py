@@ -18,26 +18,23 @@ from tests.methods.graph_strategies import Case, cases, expressions
 from tests.primitives.row_tools import ROWS, ids, one_line, random_points
 from tests.primitives.row_tools import at as point_of
 
+LECTURE = cgprimer.load("lecture")
 TABLE = (
     "exp 2^x log log(x,3) sin cos tan sec csc cot asin acos atan asec acsc acot "
     "sinh cosh tanh sech csch coth asinh acosh atanh asech acsch acoth"
 )
 
 
-def evaluated(text: str, at: dict[str, float]) -> float:
-    """A formula at a point."""
+def evaluate(text: str, at: dict[str, float]) -> float:
     graph = cgprimer.parse(f"out_ = {text}")
     return graph.evaluate({n: at[n] for n in (*graph.inputs, *graph.parameters)})["out_"]
 
 
-def steps(derivation: cgprimer.Derivation) -> list[tuple[str, str, str]]:
-    return [(step.label, step.part, step.becomes) for step in derivation.steps]
-
-
-def test_f17_the_polynomial_is_differentiated_step_by_step():
+def test_polynomial_of_the_lecture_step_by_step() -> None:
+    """Case F17."""
     found = rules("2*x^3 - 6*x^2 + x + 1")
     assert found.result == "6*x^2 - 12*x + 1"
-    assert steps(found) == [
+    assert [(step.label, step.part, step.becomes) for step in found.steps] == [
         (
             "sum and difference rule",
             "d/dx(2*x^3 - 6*x^2 + x + 1)",
@@ -51,6 +48,7 @@ def test_f17_the_polynomial_is_differentiated_step_by_step():
         ("constant rule", "d/dx(1)", "0"),
         ("simplify", "2*(3*x^2) - 6*(2*x) + 1 + 0", "6*x^2 - 12*x + 1"),
     ]
+    assert found.laws["power rule"] == "(x^n)' = n*x^(n - 1)"
 
 
 @pytest.mark.parametrize(
@@ -60,6 +58,8 @@ def test_f17_the_polynomial_is_differentiated_step_by_step():
         ("f + g", "f' + g'", "sum"),
         ("f - g", "f' - g'", "difference"),
         ("c*f", "c*f'", "constant multiple"),
+        ("-f", "-f'", "constant multiple"),
+        ("f/c", "f'/c", "constant multiple"),
         ("f/g", "(f'*g - f*g')/g^2", "quotient"),
         ("1/f", "-f'/f^2", "reciprocal"),
         ("y = f*g; f = u*v", "(u'*v + u*v')*g + f*g'", "product"),
@@ -68,19 +68,35 @@ def test_f17_the_polynomial_is_differentiated_step_by_step():
         ("f^n", "n*f^(n - 1)*f'", "chain"),
         ("2^f", "2^f*log(2)*f'", "chain"),
         ("f^g", "f^g*(g'*log(f) + g*f'/f)", "general power"),
-        ("cos(x^2)", "-2*x*sin(x^2)", "chain"),
         ("f(2)*x", "f(2)", "constant multiple"),
+        ("x^-2", "-2*x^-3", "power"),
+        ("cos(x^2)", "-2*x*sin(x^2)", "chain"),
+        ("asin(2*x)", "2/sqrt(1 - 4*x^2)", "chain"),
+        ("atanh(x/2)", "1/(2*(1 - x^2/4))", "chain"),
+        ("log10(x)", "1/(x*log(10))", "log10"),
+        ("softplus(3*x)", "3*sigmoid(3*x)", "chain"),
+        ("sqrt(x)", "1/(2*sqrt(x))", "sqrt"),
+        ("tan(x)", "sec(x)^2", "tan"),
+        ("cot(x)", "-csc(x)^2", "cot"),
+        ("csc(x)", "-csc(x)*cot(x)", "csc"),
+        ("csch(x)", "-csch(x)*coth(x)", "csch"),
+        ("coth(x)", "-csch(x)^2", "coth"),
+        ("acsch(x)", "-1/(abs(x)*sqrt(1 + x^2))", "acsch"),
+        ("asec(x)", "1/(abs(x)*sqrt(x^2 - 1))", "asec"),
+        ("acsc(x)", "-1/(abs(x)*sqrt(x^2 - 1))", "acsc"),
+        ("acoth(x)", "1/(1 - x^2)", "acoth"),
     ],
 )
-def test_the_rules_with_and_without_formulas(formula, result, rule):
+def test_results_are_written_as_in_textbooks(formula: str, result: str, rule: str) -> None:
     found = rules(formula)
     assert found.result == result
     assert rule in {step.rule for step in found.steps}
+    assert not re.search(r"where|less|\b0\.5|[0-9]{6}", str(found))
 
 
 @pytest.mark.parametrize("name", TABLE.split(" "))
-def test_d7_f18_every_function_of_the_rule_table_has_its_rule(name):
-    """Each step's law comes from the table of primitives; the slope agrees on both sides of 0."""
+def test_every_function_of_the_lecture_has_its_rule(name: str) -> None:
+    """Cases D7 and F18: the slope agrees with the gradient on both sides of 0."""
     formula = name if "x" in name.replace("exp", "") else f"{name}(x)"
     found = rules(formula, "x")
     (rule,) = {step.rule for step in found.steps} - {"simplify"}
@@ -90,117 +106,104 @@ def test_d7_f18_every_function_of_the_rule_table_has_its_rule(name):
         graph = cgprimer.parse(f"y = {formula}")
         if math.isfinite(graph.evaluate({"x": x})["y"]):
             exact = cgprimer.gradient(graph, {"x": x}, wrt="x")["x"]
-            assert evaluated(found.result, {"x": x}) == pytest.approx(exact, rel=1e-12)
+            assert evaluate(found.result, {"x": x}) == pytest.approx(exact, rel=1e-12)
 
 
-def test_f18_the_right_rules_where_the_slides_slip():
-    for function, derivative in (
-        ("tan(x)", "sec(x)^2"),
-        ("cot(x)", "-csc(x)^2"),
-        ("csc(x)", "-csc(x)*cot(x)"),
-        ("csch(x)", "-csch(x)*coth(x)"),
-        ("coth(x)", "-csch(x)^2"),
-    ):
-        assert rules(function).result == derivative
-    assert evaluated(rules("coth(x)").result, {"x": 0.7}) == pytest.approx(-1.7378, abs=5e-5)
-    assert rules("acsch(x)").result == "-1/(abs(x)*sqrt(1 + x^2))"
-    assert rules("asec(x)").result == "1/(abs(x)*sqrt(x^2 - 1))"
-    assert rules("acsc(x)").result == "-1/(abs(x)*sqrt(x^2 - 1))"
-    product = "log(x1*x2)*sin(x2)"
-    exact = cgprimer.gradient(cgprimer.parse(f"y = {product}"), {"x1": 2, "x2": 5}, wrt="x2")["x2"]
-    found = evaluated(rules(product, "x2").result, {"x1": 2.0, "x2": 5.0})
-    assert found == pytest.approx(exact, rel=1e-14)
+def test_values_of_the_lecture() -> None:
+    """Cases D1, D2, D4 and E6."""
+    assert evaluate(rules("2*x^3 - 6*x^2 + x + 1").result, {"x": 2.0}) == 1
+    found = [rules("2*x^2 + 3*y^2", name).result for name in "xy"]
+    assert found == ["4*x", "6*y"]
+    at = {"x1": 1.0, "x2": 2.0, "x3": 3.0}
+    assert [evaluate(rules("6*(x1 + x2^2*x3)", n).result, at) for n in at] == [6, 72, 24]
+    cubic = [rules("x^3 + 2*x^2 - 3*x + 1", order=k).result for k in (1, 2, 3, 4)]
+    assert [evaluate(text, {"x": 1.0}) for text in cubic] == [4, 10, 6, 0]
+    assert evaluate(rules("tanh(x)").result, {"x": 1.0}) == pytest.approx(0.419974341614026)
+    assert evaluate(rules("coth(x)").result, {"x": 0.7}) == pytest.approx(-1.7378, abs=5e-5)
+    slope = math.sin(5) / 5 + math.log(10) * math.cos(5)
+    found = evaluate(rules("log(x1*x2)*sin(x2)", "x2").result, {"x1": 2.0, "x2": 5.0})
+    assert found == pytest.approx(slope, rel=1e-14)
 
 
 @pytest.mark.parametrize(
     ("formula", "wrt", "variable"), [("5", "x", "x"), ("2*3", None, "x"), ("5", "t", "t")]
 )
-def test_the_derivative_of_a_constant_is_zero(formula, wrt, variable):
+def test_derivative_of_a_constant(formula: str, wrt: str | None, variable: str) -> None:
     derivation = rules(formula, wrt)
     assert (derivation.result, derivation.wrt) == ("0", variable)
     assert derivation.laws == {"constant rule": "c' = 0"}
 
 
-def test_d1_d2_d4_e6_values():
-    assert evaluated(rules("2*x^3 - 6*x^2 + x + 1").result, {"x": 2.0}) == 1
-    found = [rules("2*x^2 + 3*y^2", name).result for name in "xy"]
-    assert found == ["4*x", "6*y"]
-    assert [evaluated(text, {"x": 4.0, "y": 5.0}) for text in found] == [16, 30]
-    at = {"x1": 1.0, "x2": 2.0, "x3": 3.0}
-    assert [evaluated(rules("6*(x1 + x2^2*x3)", n).result, at) for n in at] == [6, 72, 24]
-    cubic = [rules("x^3 + 2*x^2 - 3*x + 1", order=k).result for k in (1, 2, 3, 4)]
-    assert [evaluated(text, {"x": 1.0}) for text in cubic] == [4, 10, 6, 0]
-    assert evaluated(rules("tanh(x)").result, {"x": 1.0}) == pytest.approx(0.419974341614026)
-
-
-def test_a1_the_lecture_graph_by_the_chain_rule_and_substituted():
-    graph = cgprimer.load("lecture")
-    at = {"xa": 0.5, "ab": 1.0, "bc": 2.0, "cd": 3.0, "ac": 4.0}
-    exact = cgprimer.gradient(graph, at, wrt=["xa", *graph.parameters])
-    for name, slope in exact.items():
-        chained, whole = (rules(graph, name, inner=how) for how in ("chain", "substitute"))
-        assert evaluated(whole.result, at) == pytest.approx(slope, rel=1e-14)
-        values = graph.evaluate(at)
-        assert evaluated(chained.result, {**at, **values}) == pytest.approx(slope, rel=1e-14)
-    assert [s.name for s in rules(graph, "xa").sections] == ["xw", "xz", "xy", "xx"]
-
-
-def slopes_of_sections(found: cgprimer.Derivation, values: dict[str, float]) -> float:
-    """The value of the first section's derivative, inner ones computed before it."""
+def evaluate_sections(found: cgprimer.Derivation, values: dict[str, float]) -> float:
+    """Return the derivative of the first section, after evaluating the inner ones."""
     known = dict(values)
     for section in reversed(found.sections):
         text = unparse(section.derivative).replace("'", "_prime")
-        known[f"{section.name}_prime"] = evaluated(text, known)
+        known[f"{section.name}_prime"] = evaluate(text, known)
     return known[f"{found.sections[0].name}_prime"]
 
 
 @given(cases(most=4), st.data())
-@settings(max_examples=40, deadline=None)
-def test_random_graphs_agree_with_the_exact_gradient(case: Case, data):
+@settings(max_examples=20)
+def test_random_graphs_agree_with_the_gradient(case: Case, data: st.DataObject) -> None:
     graph, at = case.graph, case.at
     name = data.draw(st.sampled_from([*graph.inputs, *graph.parameters]))
     exact = cgprimer.gradient(graph, at, wrt=name)[name]
-    chained = rules(graph, name)
-    whole = rules(graph, name, inner="substitute")
+    chained, whole = rules(graph, name), rules(graph, name, inner="substitute")
     values = {**at, **graph.evaluate(at)}
-    for found in (slopes_of_sections(chained, values), evaluated(whole.result, at)):
+    for found in (evaluate_sections(chained, values), evaluate(whole.result, at)):
         assert found == pytest.approx(exact, rel=1e-9, abs=1e-11 * case.scale)
-    for step in whole.steps:  # each rewrites a part into something of its own
+    for step in whole.steps:
         assert step.part != step.becomes
 
 
-@pytest.mark.parametrize("row", [r for r in ROWS if r.name not in ("stop_gradient",)], ids=ids)
-def test_every_primitive_agrees_with_its_gradient_inside_a_chain(row):
-    """``row(pa^3, pb, pc)`` by its first operand and by the last, at points of its domain."""
-    plain = one_line(row)
-    inner = plain.expression("xw").replace("pa", "(pa^3/pa^2)")
+def test_lecture_graph_by_the_chain_rule_and_by_substitution() -> None:
+    at = {"xa": 0.5, "ab": 1.0, "bc": 2.0, "cd": 3.0, "ac": 4.0}
+    exact = {"xa": 161.8125, "ab": 5.671875, "bc": 5.671875, "cd": 0.25, "ac": 11.34375}
+    values = {**at, **LECTURE.evaluate(at)}
+    for name, slope in exact.items():
+        chained, whole = (rules(LECTURE, name, inner=how) for how in ("chain", "substitute"))
+        assert evaluate(whole.result, at) == pytest.approx(slope, rel=1e-14)
+        assert evaluate(chained.result, values) == pytest.approx(slope, rel=1e-14)
+    assert [s.name for s in rules(LECTURE, "xa").sections] == ["xw", "xz", "xy", "xx"]
+    assert [s.name for s in rules(LECTURE, "xa", of="xy").sections] == ["xy", "xx"]
+
+
+@pytest.mark.parametrize("row", [r for r in ROWS if r.name != "stop_gradient"], ids=ids)
+def test_every_primitive_agrees_with_its_gradient_inside_a_chain(row) -> None:
+    """Differentiate with respect to the first and the last operand."""
+    inner = one_line(row).expression("xw").replace("pa", "(pa^3/pa^2)")
     graph = cgprimer.parse(f"xw = {inner}")
-    for values in random_points(row, 3).T:
+    results = {
+        name: rules(graph, name, inner="substitute").result
+        for name in ("pa", ("pa", "pb", "pc")[row.arity - 1])
+    }
+    for values in random_points(row, 2).T:
         at = point_of(row, values)
-        for name in ("pa", ("pa", "pb", "pc")[row.arity - 1]):
+        for name, result in results.items():
             exact = cgprimer.gradient(graph, at, wrt=name)[name]
-            found = evaluated(rules(graph, name, inner="substitute").result, at | {"xw": 0.0})
+            found = evaluate(result, at | {"xw": 0.0})
             assert found == pytest.approx(exact, rel=1e-9, abs=1e-12), (row.name, name)
 
 
 @given(expressions(("f", "g", "x"), 2), st.floats(0.2, 2.0))
-@settings(max_examples=40, deadline=None)
-def test_functions_without_formulas_hold_when_formulas_are_put_in(text, x):
+@settings(max_examples=20)
+def test_undefined_functions_can_be_replaced_by_formulas(text: str, x: float) -> None:
     text = f"x*f + ({text})*g"
     formulas = {"f": "sin(2*x)", "g": "x^2/(1 + x)", "f'": "2*cos(2*x)"}
-    formulas["g'"] = rules(formulas["g"], "x").result
+    formulas["g'"] = "(2*x*(1 + x) - x^2)/(1 + x)^2"
 
-    def put(formula: str) -> cgprimer.ExpressionGraph:
+    def replace_functions(formula: str) -> cgprimer.ExpressionGraph:
         inside = re.sub(r"\b[fg]\b'?", lambda match: f"({formulas[match[0]]})", formula)
         return cgprimer.parse(f"y = {inside}")
 
-    exact = cgprimer.gradient(put(text), {"x": x}, wrt="x")["x"]
+    exact = cgprimer.gradient(replace_functions(text), {"x": x}, wrt="x")["x"]
     if math.isfinite(exact) and abs(exact) < 1e4:
-        found = put(rules(text, "x").result).evaluate({"x": x})["y"]
+        found = replace_functions(rules(text, "x").result).evaluate({"x": x})["y"]
         assert found == pytest.approx(exact, rel=1e-7, abs=1e-8)
 
 
-def test_lines_mark_the_part_that_is_rewritten():
+def test_lines_mark_the_part_that_is_rewritten() -> None:
     found = rules("x*sin(x)")
     (section,) = found.sections
     for line, step in zip(section.lines(), section.steps, strict=False):
@@ -213,14 +216,15 @@ def test_lines_mark_the_part_that_is_rewritten():
     assert found._repr_latex_() == found.latex()
 
 
-def test_latex_of_functions_and_inner_variables():
+def test_latex_of_functions_and_inner_variables() -> None:
     assert r"f'\left(g\left(x\right)\right) \, g'\left(x\right)" in rules("f(g(x))").latex()
-    shown = rules(cgprimer.load("lecture"), "xa").latex()
+    shown = rules(LECTURE, "xa").latex()
     assert r"\frac{d}{d\mathit{xa}}\left[{\mathit{xa}}^{2}\right] &= 2 \, \mathit{xa}" in shown
     assert r"\mathit{xz}'" in shown
 
 
-def test_d8_expression_swell_is_counted_and_refused():
+def test_expression_swell_is_counted_and_refused() -> None:
+    """Case D8."""
     text = "x"
     for _ in range(6):
         text = f"sin({text})*({text} + 1)"
@@ -234,18 +238,18 @@ def test_d8_expression_swell_is_counted_and_refused():
     assert len(rules(cgprimer.parse(lines)).sections) == 60
 
 
-def test_long_formulas_do_not_recurse_and_cost_what_they_are_long():
+def test_long_and_deep_formulas_take_linear_time() -> None:
     begin = time.process_time()
-    found = rules(" + ".join(f"{k}*x^{k}" for k in range(1, 1001)))
-    assert len(found.steps) == 2002
-    assert "operations: 2,999 before" in str(found)
+    found = rules(" + ".join(f"{k}*x^{k}" for k in range(1, 401)))
+    assert len(found.steps) == 802
+    assert "operations: 1,199 before" in str(found)
     nested = rules("sin(" * 100 + "x" + ")" * 100)
     assert nested.result.count("cos(") == 100
     assert time.process_time() - begin < 5
 
 
 @pytest.mark.parametrize(
-    ("formula", "settings_", "said"),
+    ("formula", "arguments", "values"),
     [
         ("x^2*y", {"wrt": "z"}, "'z'"),
         ("xa*xb", {}, "--wrt NAME ... xa ... xb"),
@@ -261,31 +265,22 @@ def test_long_formulas_do_not_recurse_and_cost_what_they_are_long():
         ("x^2", {"inner": "chian"}, "chain"),
     ],
 )
-def test_what_cannot_be_done_is_said(formula, settings_, said):
-    with refused(cgprimer.CgprimerError, said):
-        rules(formula, **settings_)
-
-
-def test_names_that_stand_for_functions_are_chosen():
-    assert rules("p*q", functions=["p"], wrt="x").result == "q*p'"
-    assert rules("p(x)*q", functions=["p"]).result == "q*p'(x)"
-    assert rules("u^2", "u").result == "2*u"
-    assert rules(cgprimer.parse("y = f*x")).result == "f"  # of a graph it is a parameter
-    assert rules("f*g", order=2).result == "f''*g + 2*f'*g' + f*g''"
+def test_wrong_arguments(formula: str, arguments: dict, values: str) -> None:
+    with refused(cgprimer.CgprimerError, values):
+        rules(formula, **arguments)
 
 
 @pytest.mark.parametrize(
-    ("formula", "result"),
+    ("formula", "arguments", "result"),
     [
-        ("asin(2*x)", "2/sqrt(1 - 4*x^2)"),
-        ("acoth(x)", "1/(1 - x^2)"),
-        ("atanh(x/2)", "1/(2*(1 - x^2/4))"),
-        ("log10(x)", "1/(x*log(10))"),
-        ("softplus(3*x)", "3*sigmoid(3*x)"),
-        ("sqrt(x)", "1/(2*sqrt(x))"),
+        ("p*q", {"functions": ["p"], "wrt": "x"}, "q*p'"),
+        ("p(x)*q", {"functions": "p"}, "q*p'(x)"),
+        ("u^2", {"wrt": "u"}, "2*u"),
+        ("xb*x^2 + xa", {}, "2*xb*x"),
+        ("a*xb", {}, "a"),
+        ("f*g", {"order": 2}, "f''*g + 2*f'*g' + f*g''"),
+        (cgprimer.parse("y = f*x"), {}, "f"),  # a parameter of the graph
     ],
 )
-def test_functions_read_as_in_books_where_the_table_loses_no_digits(formula, result):
-    found = rules(formula)
-    assert found.result == result
-    assert not re.search(r"where|less|\b0\.5|[0-9]{6}", str(found))
+def test_variable_and_functions_are_chosen(formula, arguments: dict, result: str) -> None:
+    assert rules(formula, **arguments).result == result

@@ -1,0 +1,161 @@
+"""The origin of values that are not finite: the operation, its position, and its remedy."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cgprimer
+from cgprimer.analysis.nonfinite_origin import Why
+from cgprimer.core.derivatives import compute_derivatives
+from cgprimer.errors import NonFiniteError
+from cgprimer.training.data import Dataset
+from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
+from tests.approval import approved, refused
+from tests.cli.cli_tools import good, read_json, run
+
+
+def explain(text: str, at: dict[str, Any], **arguments: Any) -> Why:
+    found = cgprimer.why(cgprimer.parse(text), at, **arguments)
+    assert found is not None
+    return found
+
+
+FORWARD = {  # expression of xb, point: the operation, the value, words of the remedy
+    "log of 0": ("k*log(x)", {"x": 0.0}, "log(x)", -math.inf, "log_softmax"),
+    "log of negative": ("k*log(x)", {"x": -1.0}, "log(x)", math.nan, "x > 0"),
+    "pole": ("k/(x - 1)", {"x": 1.0}, "k/(x - 1)", math.inf, "where(x - 1, k/where(x - 1,"),
+    "exp": ("exp(k*x)/(1 + exp(k*x))", {"x": 1e3}, "exp(k*x)", math.inf, "softplus"),
+    "root": ("sqrt(k*x)", {"x": -1.0}, "sqrt(k*x)", math.nan, "k*x >= 0"),
+    "negative power": ("(k*x)^-1", {"x": 0.0}, "(k*x)^-1", math.inf, "negative power"),
+    "power": ("(k*x)^0.5", {"x": -4.0}, "(k*x)^0.5", math.nan, "power 0.5 of a negative"),
+    "product": ("k*x^3", {"k": 1e200, "x": 1e100}, "k*x^3", math.inf, "exceeds 1.8e308"),
+    "sum": ("k*x + k*x", {"k": 1.5e308, "x": 1.0}, "k*x + k*x", math.inf, "exceeds 1.8e308"),
+    "arc": ("acos(k*x)", {"x": 2.0}, "acos(k*x)", math.nan, "-1 <= k*x <= 1"),
+    "branch": ("where(less(k, 0), 0, sqrt(k))", {"k": -1.0}, "sqrt(k)", math.nan, "branch"),
+}
+
+
+@pytest.mark.parametrize("case", FORWARD.values(), ids=FORWARD)
+def test_first_value_that_is_not_finite(case: tuple[str, dict, str, float, str]) -> None:
+    text, at, operation, value, remedy = case
+    found = explain(f"xb = {text}; xw = 1/xb + xb", {"k": 1.0, **at})
+    assert found.operation.replace("^(-1)", "^-1") == operation
+    assert found.value == pytest.approx(value, nan_ok=True)
+    assert (found.slope, found.vertex) == (None, "xb")
+    assert remedy in found.remedy
+    assert all(math.isfinite(v) for v in found.operands.values())
+    assert found.span is not None
+    assert f"xb = {text}"[found.span.start : found.span.end] == found.operation
+    approved(found.sentence, "forward")
+
+
+BACKWARD = {
+    "root": ("3*sqrt(k*x)", {"k": 0.0, "x": 1.0}, "sqrt(k*x)", "sqrt(k*x + 1e-12)"),
+    "power": ("(k*x)^0.5", {"k": 0.0, "x": 1.0}, "(k*x)^0.5", "add a small constant"),
+    "arc": ("acos(k*x)", {"k": 1.0, "x": 1.0}, "acos(k*x)", "clamp(k*x"),
+}
+
+
+@pytest.mark.parametrize("case", BACKWARD.values(), ids=BACKWARD)
+def test_first_partial_derivative_that_is_not_finite(case: tuple[str, dict, str, str]) -> None:
+    text, at, operation, remedy = case
+    found = explain(f"xb = {text}", at)
+    assert (found.operation, found.by) == (operation, "k*x")
+    assert math.isinf(found.slope)
+    assert found.adjoint == (3.0 if text[0] == "3" else 1.0)
+    assert remedy in found.remedy
+    approved(found.sentence, "backward")
+
+
+BRANCHES = {  # the expression, the point at which its derivative is nan, the slope of the remedy
+    "root": ("where(less(x, 0), 0, sqrt(x))", -1.0, 0.0),
+    "root at 0": ("where(less(x, 1), 0, sqrt(x))", 0.0, 0.0),
+    "quotient": ("where(x, sin(x)/x, 1)", 0.0, 0.0),
+    "logarithm": ("where(less(0, x), log(x), 0)", 0.0, 0.0),
+}
+
+
+@pytest.mark.parametrize("case", BRANCHES.values(), ids=BRANCHES)
+def test_remedy_for_a_branch_that_is_not_selected_works(case: tuple[str, float, float]) -> None:
+    text, x, slope = case
+    found = explain(f"xw = {text}", {"x": x}, wrt="x")
+    assert "does not select this branch" in found.remedy
+    fixed = text.replace(found.operation, found.remedy.partition("harmless operand, ")[2])
+    assert fixed != text
+    graph = cgprimer.parse(f"xw = {fixed}")
+    assert cgprimer.gradient(graph, {"x": x}, wrt="x") == {"x": slope}
+    assert cgprimer.why(graph, {"x": x}, wrt="x") is None
+
+
+def test_finite_results_need_no_explanation() -> None:
+    through_infinity = cgprimer.parse("xb = k + 1/(1/x)")
+    assert cgprimer.why(through_infinity, {"k": 1.0, "x": 0.0}) is None
+    assert cgprimer.why(cgprimer.parse("xb = k*x"), {"k": 1.0, "x": 0.0}) is None
+    unused = cgprimer.parse("xb = log(xa); xw = k*xc")
+    at = {"xa": -1.0, "k": 1.0, "xc": 2.0}
+    assert cgprimer.why(unused, at, of="xw") is None
+    assert compute_derivatives(unused, at, of="xw").values == {"xw": 2.0}
+
+
+def test_given_values_samples_and_arrays() -> None:
+    for at, name in (({"x": math.nan, "k": 1.0}, "x"), ({"x": 1.0, "k": math.inf}, "k")):
+        found = explain("xb = k*x", at)
+        assert (found.vertex, found.operation) == (name, "")
+        assert f"the given value of {name} is {at[name]}" in found.sentence
+    found = explain("xb = log(k*x)", {"k": 1.0, "x": [1.0, 2.0, 0.0, -1.0]})
+    assert found.sample == 2
+    approved(found.sentence, "2")
+    text = "input x[2]; parameter W[2,2] = [[1, 1], [0, 0]]; xh = log(W @ x); xo = sum(xh)"
+    found = explain(text, {"x": [1.0, 2.0]})
+    assert (found.vertex, found.operation) == ("xh", "log(W @ x)")
+    assert "the logarithm of 0" in found.remedy
+    approved(found.sentence, "-inf at [1]")
+    masked = "input x[3]; xo = sum(where(less(x, 0), 0, sqrt(x)))"
+    found = explain(masked, {"x": [1.0, -1.0, 4.0]}, wrt="x")
+    assert "sqrt(where(less(x, 0), 1, x))" in found.remedy
+
+
+def test_losses_and_runs_are_explained() -> None:
+    at = {"k": 1.0, "x": -800.0, "target": 1.0}
+    found = explain("p = sigmoid(k*x)", at, loss="cross-entropy")
+    assert (found.vertex, found.operands) == ("loss", {"target": 1.0, "p": 0.0})
+    assert "cross-entropy-logit" in found.remedy
+    line = Dataset.from_arrays({"x": [1.0, 2.0, -1.0]}, {"xo": [0.0, 1.0, 0.5]})
+    rows = Dataset.from_arrays({"x": np.ones((3, 2))}, {"xo": np.ones(3)})
+    root = "input x[2]; parameter W[2]; xo = sqrt(sum(W*x))"
+    for text, data, start, loss, operation in (
+        ("xo = log(k*x)", line, {"k": 1.0}, "squared-error", "log(k*x)"),
+        (root, rows, {"W": [0.0, 0.0]}, "squared-error", "sqrt(sum(W*x))"),
+        ("xo = k*x", line, {"k": 0.0}, "cross-entropy", None),
+    ):
+        with refused(NonFiniteError) as caught:
+            cgprimer.train(cgprimer.parse(text), data, start=start, loss=loss)
+        assert isinstance(caught.value.why, Why)
+        if operation:
+            assert caught.value.why.operation == operation
+        else:
+            assert caught.value.why.vertex == "loss"
+
+
+def test_command_line_and_pictures() -> None:
+    text = "xs = k*x; xw = where(less(xs, 0), 0, sqrt(xs)) + xs"
+    arguments = ("-e", text, "--at", "x=-1,k=1")
+    shown = good("grad", *arguments, "--why")
+    assert re.search(r"<command line>:1:38:\n.*\n +\^{8}\n  operands: xs = -1\n  remedy: ", shown)
+    found = read_json("grad", *arguments, "--why")
+    assert (found["vertex"], found["operation"], found["value"]) == ("xw", "sqrt(xs)", "nan")
+    approved(run("grad", *arguments).stderr, "--why")
+    finite = "all values and derivatives are finite"
+    assert good("grad", "-e", "xw = k*x", "--at", "k=1,x=2", "--why") == f"{finite}\n"
+    for level in ("variables", "operations"):
+        graph = cgprimer.parse(text)
+        diagram = graph_diagram(graph, at={"x": -1.0, "k": 1.0}, why=True, level=level)
+        (marked,) = [node for node in diagram.nodes if node.emphasis]
+        assert marked.detail[-1] == "first value not finite: nan"
+        assert "sqrt" in (marked.detail[0] if level == "variables" else marked.label)
+    assert graph_diagram(graph, at={"x": 1.0, "k": 1.0}, why=True).notes[-1] == finite
