@@ -64,10 +64,10 @@ class Descent:
         values, sum_of_squares = candidate.values, candidate.sum_of_squares
         trial = Trial(len(self.trials), values, sum_of_squares, damping, accepted)
         self.trials.append(trial)
-        if self.on_trial:
-            self.on_trial(trial)
         if accepted:
             self.current = candidate
+        if self.on_trial:  # may raise KeyboardInterrupt
+            self.on_trial(trial)
         return accepted
 
     def should_stop(self) -> bool:
