@@ -1,4 +1,4 @@
-"""The stable learning rate: against eigenvalues that numpy finds, and against what descent does."""
+"""The stable learning rate: eigenvalues by numpy, and what gradient descent does."""
 
 from __future__ import annotations
 
@@ -9,107 +9,85 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.errors import NonFiniteError
+from cgprimer.errors import NonFiniteError, UsageError
 from cgprimer.training.curvature import stable_learning_rate
 from tests.approval import approved, refused
+from tests.training.training_graphs import PLAIN
 
 LINE = cgprimer.parse("xw = k*xa + b; parameter k = 1, b = 2")
-
-
-def test_it_is_two_over_the_largest_eigenvalue() -> None:
-    data = cgprimer.make_dataset(LINE, samples=100)
-    columns = np.stack([data.inputs["xa"], np.ones(100)], axis=1)
-    largest = np.linalg.eigvalsh(2 * columns.T @ columns / 100).max()
-    found = stable_learning_rate(LINE, data, {"k": 0.3, "b": 5.0})
-    assert found == pytest.approx(2 / largest, rel=1e-3)
-
-
-def test_arrays_agree_with_their_hessian() -> None:
-    graph = cgprimer.parse("input x[3]; parameter W[2,3], v[2]; xo = v @ tanh(W @ x)")
-    data = cgprimer.make_dataset(graph, truth={"W": 0.3, "v": 1.0}, samples=40)
-    random = np.random.default_rng(0)
-    point = {"W": random.normal(size=(2, 3)), "v": random.normal(size=2)}
-    at = point | {"x": data.inputs["x"], "target": data.targets["xo"]}
-    found = cgprimer.hessian(graph, at, loss="squared-error")
-    blocks = [
-        [np.asarray(found[a][b]).mean(axis=0).reshape(np.size(point[a]), -1) for b in point]
-        for a in point
-    ]
-    largest = np.linalg.eigvalsh(np.block(blocks)).max()
-    assert stable_learning_rate(graph, data, point) == pytest.approx(2 / largest, rel=1e-3)
-
-
-def test_a_surface_that_bends_down_most_has_the_rate_of_its_largest_bend_up() -> None:
-    # (a^2 - 3)^2 has the second derivative 12 a^2 - 12: -12 at 0; k^2/2 bends up by 1.
-    graph = cgprimer.parse("xw = (a^2 - 3)^2 + k^2/2 + 0*xa")
-    data = cgprimer.Dataset.from_arrays({"xa": [0.0]}, {"xw": [0.0]})
-    point = {"a": 0.0, "k": 0.0}
-    assert stable_learning_rate(graph, data, point, loss="out") == pytest.approx(2.0, rel=1e-3)
-    flat = cgprimer.parse("xw = -k^2 + 0*xa")
-    assert stable_learning_rate(flat, data, {"k": 0.0}, loss="out") == np.inf
-
-
-@pytest.mark.parametrize(("share", "grows"), [(0.95, False), (1.05, True)])
-def test_descent_is_stable_up_to_it(share: float, grows: bool) -> None:
-    data = cgprimer.make_dataset(LINE, samples=100)
-    rate = share * stable_learning_rate(LINE, data, {"k": 0.0, "b": 0.0})
-    settings = {"optimizer": "sgd", "schedule": "constant", "batch_size": None, "epochs": 200}
-    run = cgprimer.train(LINE, data, learning_rate=rate, **settings)
-    assert (run.loss > run.start_loss) == grows
-
-
-def test_a_run_that_diverges_says_it() -> None:
-    data = cgprimer.make_dataset(LINE, samples=100)
-    settings = {"optimizer": "sgd", "schedule": "constant", "batch_size": None}
-    run = cgprimer.train(LINE, data, learning_rate=1.5, epochs=30, **settings)
-    approved(run.reason, "0.99")
-    with refused(NonFiniteError, "0.99"):
-        cgprimer.train(LINE, data, learning_rate=1e30, epochs=30, **settings)
-    lecture = cgprimer.load("lecture")
-    with refused(NonFiniteError):
-        cgprimer.train(lecture, cgprimer.make_dataset(lecture), optimizer="sgd", learning_rate=0.01)
-
-
-def test_a_rate_that_is_small_enough_is_not_blamed() -> None:
-    graph = cgprimer.parse("xw = sqrt(k)*xa")
-    data = cgprimer.Dataset.from_arrays({"xa": [1.0, 2.0]}, {"xw": [-1.0, -2.0]})
-    with pytest.raises(NonFiniteError) as failed:
-        cgprimer.train(graph, data, optimizer="sgd", learning_rate=0.05, start={"k": 0.5})
-    assert "stable" not in str(failed.value)
+DATA = cgprimer.make_dataset(LINE, samples=100)
+DESIGN = np.stack([DATA.inputs["xa"], np.ones(100)], axis=1)
+HESSIAN = 2 * DESIGN.T @ DESIGN / 100
 
 
 @pytest.mark.parametrize(
     ("settings", "curvature"),
     [
-        ({}, lambda h, n: np.linalg.eigvalsh(h).max()),
-        ({"reduction": "sum"}, lambda h, n: n * np.linalg.eigvalsh(h).max()),
-        ({"l2": 3.0}, lambda h, n: np.linalg.eigvalsh(h).max() + 6),
-        ({"freeze": ["b"]}, lambda h, n: h[0, 0]),
-        ({"scale": {"k": 4.0}}, lambda h, n: np.linalg.eigvals(np.diag([4, 1]) @ h).max()),
+        ({}, np.linalg.eigvalsh(HESSIAN).max()),
+        ({"reduction": "sum"}, 100 * np.linalg.eigvalsh(HESSIAN).max()),
+        ({"l2": 3.0}, np.linalg.eigvalsh(HESSIAN).max() + 6),
+        ({"freeze": ["b"]}, HESSIAN[0, 0]),
+        ({"scale": {"k": 4.0}}, np.linalg.eigvals(np.diag([4, 1]) @ HESSIAN).max()),
     ],
 )
-def test_the_rate_is_that_of_the_steps_as_they_are(
-    settings: dict[str, Any], curvature: Any
-) -> None:
-    data = cgprimer.make_dataset(LINE, samples=100)
-    columns = np.stack([data.inputs["xa"], np.ones(100)], axis=1)
-    stable = 2 / curvature(2 * columns.T @ columns / 100, 100)
-    given = {"optimizer": "sgd", "schedule": "constant", "batch_size": None, "epochs": 400}
-    for share, grows in ((0.9, False), (1.1, True)):
-        start = {"k": 4.0, "b": 7.0}
+def test_descent_diverges_above_the_stable_rate(settings: dict[str, Any], curvature: float) -> None:
+    for factor, diverges in ((0.95, False), (1.1, True)):
         run = cgprimer.train(
-            LINE, data, learning_rate=share * stable, start=start, **given, **settings
-        )
-        assert (run.stopped == "diverged") == grows, run.loss
-    said = float(run.reason.rpartition("about ")[2])
-    assert said == pytest.approx(stable, rel=0.06)  # two digits
+            LINE, DATA, learning_rate=factor * 2 / curvature, start={"k": 4.0, "b": 7.0},
+            batch_size=None, epochs=400, **PLAIN, **settings,
+        )  # fmt: skip
+        assert (run.stopped == "diverged") == diverges, run.loss
+    reported = float(run.reason.rpartition("about ")[2])
+    assert reported == pytest.approx(2 / curvature, rel=0.06)  # two digits
+    if not settings:
+        found = stable_learning_rate(LINE, DATA, {"k": 0.3, "b": 5.0})
+        assert found == pytest.approx(2 / curvature, rel=1e-3)
+
+
+def test_curvature_of_arrays_by_finite_differences() -> None:
+    graph = cgprimer.parse("input x[3]; parameter W[2,3], v[2]; xo = v @ tanh(W @ x)")
+    data = cgprimer.make_dataset(graph, truth={"W": 0.3, "v": 1.0}, samples=40)
+    vector = np.random.default_rng(0).normal(size=8)
+
+    def gradient(at: np.ndarray) -> np.ndarray:
+        hidden = np.tanh(data.inputs["x"] @ at[:6].reshape(2, 3).T)
+        error = 2 * (hidden @ at[6:] - data.targets["xo"]) / 40
+        inner = error[:, None] * at[6:] * (1 - hidden**2)
+        return np.concatenate([(inner.T @ data.inputs["x"]).ravel(), hidden.T @ error])
+
+    steps = 1e-5 * np.eye(8)
+    hessian = np.array([(gradient(vector + s) - gradient(vector - s)) / 2e-5 for s in steps])
+    largest = np.linalg.eigvalsh((hessian + hessian.T) / 2).max()
+    point = {"W": vector[:6].reshape(2, 3), "v": vector[6:]}
+    assert stable_learning_rate(graph, data, point) == pytest.approx(2 / largest, rel=1e-3)
+
+
+def test_negative_curvature_does_not_count() -> None:
+    # (a^2 - 3)^2 has the second derivative 12 a^2 - 12, which is -12 at 0; that of k^2/2 is 1.
+    graph = cgprimer.parse("xw = (a^2 - 3)^2 + k^2/2 + 0*xa")
+    data = cgprimer.Dataset.from_arrays({"xa": [0.0]}, {"xw": [0.0]})
+    found = stable_learning_rate(graph, data, {"a": 0.0, "k": 0.0}, loss="out")
+    assert found == pytest.approx(2.0, rel=1e-3)
+    for text in ("xw = -k^2 + 0*xa", "xw = k + 0*xa"):
+        assert stable_learning_rate(cgprimer.parse(text), data, {"k": 0.0}, loss="out") == np.inf
+
+
+def test_reasons_name_the_stable_rate_if_it_was_exceeded() -> None:
+    run = cgprimer.train(LINE, DATA, learning_rate=1.5, epochs=30, batch_size=None, **PLAIN)
+    approved(run.reason, "0.99")
+    with refused(NonFiniteError, "0.99"):
+        cgprimer.train(LINE, DATA, learning_rate=1e30, epochs=30, batch_size=None, **PLAIN)
+    graph = cgprimer.parse("xw = sqrt(k)*xa")
+    data = cgprimer.Dataset.from_arrays({"xa": [1.0, 2.0]}, {"xw": [-1.0, -2.0]})
+    with pytest.raises(NonFiniteError) as caught:
+        cgprimer.train(graph, data, optimizer="sgd", learning_rate=0.05, start={"k": 0.5})
+    assert "stable" not in str(caught.value)
 
 
 @pytest.mark.parametrize("function", [cgprimer.identifiability, cgprimer.stable_learning_rate])
-def test_data_may_be_a_file(function, tmp_path: Path) -> None:
-    data = cgprimer.make_dataset(LINE, truth={"k": 1, "b": 2}, samples=20)
-    data.save(tmp_path / "line.csv")
+def test_data_may_be_a_file(function: Any, tmp_path: Path) -> None:
+    DATA.save(tmp_path / "line.csv")
     point = {"k": 0.5, "b": 1.0}
-    assert function(LINE, tmp_path / "line.csv", point) == function(LINE, data, point)
-    with pytest.raises(cgprimer.UsageError):
+    assert function(LINE, tmp_path / "line.csv", point) == function(LINE, DATA, point)
+    with refused(UsageError):
         function(LINE, 3, point)

@@ -1,183 +1,461 @@
-"""Losses by name and as text, and the function of loss and gradient."""
+"""Losses: values of PyTorch, loss nodes of graphs, Python functions, targets and classes."""
 
 from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.core.loss_expressions import LOSSES
-from cgprimer.core.loss_node import with_loss
-from cgprimer.errors import CgprimerError, DataError, MissingValueError, UsageError
+from cgprimer.core.loss_attachment import graph_with_loss
+from cgprimer.core.loss_expressions import LOSSES, parse_loss
+from cgprimer.core.operations.notation import unparse
+from cgprimer.errors import CgprimerError, DataError, MissingValueError, NonFiniteError, UsageError
 from cgprimer.training.data import Dataset
 from cgprimer.training.objective import loss_and_gradient
 from tests.approval import refused, warned
 from tests.training.training_graphs import TRUTH, lecture, lecture_data, line, line_data
 
 METHODS = cgprimer.methods()
+ONE = cgprimer.parse("xo = k*x")
+THREE = cgprimer.parse("xa = a*x; xb = b*x; xc = c*x")
+ROW = cgprimer.parse("input x[2]; parameter W[3,2]; xo = W @ x")
+NEURON = cgprimer.parse(
+    "input x = 2; parameter w = .5, b = -1; z = w*x + b; yhat = 1/(1 + exp(-z))"
+)
+SOFTMAX = "softmax-cross-entropy"
+AT = {"ab": 0.3, "bc": 0.7, "cd": 1.1, "ac": -0.4}
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_values_by_hand(method: str) -> None:
-    """xw = k*xa + b at k=2, b=0: errors -xa + 1."""
-    xa = np.array([0.5, -1.0, 2.0, 0.25, 1.5])
-    error = 2 * xa - (3 * xa - 1)
-    loss, gradient = loss_and_gradient(line(), line_data(), method=method)({"k": 2.0, "b": 0.0})
-    assert loss == pytest.approx((error**2).sum(), rel=1e-12)
-    expected = {"k": (2 * error * xa).sum(), "b": (2 * error).sum()}
-    assert gradient == pytest.approx(expected, rel=1e-6 if method == METHODS[0] else 1e-12)
-    assert type(loss) is float
-    assert all(type(g) is float for g in gradient.values())
+@contextmanager
+def registered_loss(loss: Any, name: str = "mine") -> Iterator[None]:
+    cgprimer.register_loss(name, loss)
+    try:
+        yield
+    finally:
+        cgprimer.unregister_loss(name)
 
 
-def test_mean_is_the_sum_over_the_samples() -> None:
-    total = loss_and_gradient(line(), line_data())({"k": 2.0, "b": 0.0})
-    mean = loss_and_gradient(line(), line_data(), reduction="mean")({"k": 2.0, "b": 0.0})
-    assert mean[0] == pytest.approx(total[0] / 5)
-    assert mean[1] == pytest.approx({n: g / 5 for n, g in total[1].items()})
+# --- values --------------------------------------------------------------------------------------
+
+# loss, output, target, value, slope; torch 2 in float64
+KNOWN = (
+    ("squared-error", 0.5, 1.0, 0.25, -1.0), ("half-squared-error", 0.5, 1.0, 0.125, -0.5),
+    ("absolute-error", 0.5, 1.0, 0.5, -1.0), ("out*target", 0.5, 2.0, 1.0, 2.0),
+    ("huber", -2.5, 0.0, 2.0, -1.0), ("huber", 0.3, 1.0, 0.245, -0.7),
+    ("huber(0.5)", -2.5, 0.0, 1.125, -0.5), ("huber(delta=0.5)", 1.7, 1.5, 0.02, 0.2),
+    ("cross-entropy", 0.1, 0.0, 0.10536051565782631, 1.111111111111111),
+    ("cross-entropy", 0.9, 0.75, 0.6546666599918812, 1.6666666666666672),
+    ("cross-entropy-logit", -1000.0, 0.0, 0.0, 0.0), ("cross-entropy-logit", 1000.0, 1.0, 0.0, 0.0),
+    ("cross-entropy-logit", 1000.0, 0.0, 1000.0, 1.0),
+    ("cross-entropy-logit", -1000.0, 1.0, 1000.0, -1.0),
+    ("cross-entropy-logit", 0.5, 0.25, 0.8490769841801067, 0.3724593312018546),
+    ("hinge", 0.25, 1.0, 0.75, -1.0), ("hinge", 3.0, 1.0, 0.0, 0.0), ("hinge", 0.5, -1.0, 1.5, 1.0),
+    # Limits; torch clips the logarithm at -100 and its slope.
+    ("cross-entropy", 1.0, 1.0, 0.0, -1.0), ("cross-entropy", 0.0, 0.0, 0.0, 1.0),
+    ("cross-entropy", 0.0, 1.0, math.inf, -math.inf),
+    ("cross-entropy", 1.0, 0.0, math.inf, math.inf),
+)  # fmt: skip
 
 
-def test_at_the_truth_everything_is_zero() -> None:
-    loss, gradient = loss_and_gradient(lecture(), lecture_data())(TRUTH)
-    assert loss == 0.0
-    assert gradient == dict.fromkeys(TRUTH, 0.0)
-
-
-@pytest.mark.parametrize("method", METHODS[1:])
-def test_against_differences_of_the_loss(method: str) -> None:
-    call = loss_and_gradient(lecture(), lecture_data(), method=method, reduction="mean")
-    at = {"ab": 0.3, "bc": 0.7, "cd": 1.1, "ac": -0.4}
-    _, gradient = call(at)
-    for name, value in at.items():
-        up, down = ({**at, name: value + h} for h in (1e-5, -1e-5))
-        assert gradient[name] == pytest.approx((call(up)[0] - call(down)[0]) / 2e-5, rel=1e-6)
+@pytest.mark.parametrize("engine", ["plain", "numpy", "cpu"])
+def test_values_and_slopes(engine: str) -> None:
+    for loss, out, target, value, slope in KNOWN:
+        data = Dataset.from_arrays({"x": [1.0]}, {"xo": [target]})
+        near = {"rel": 1e-14, "abs": 1e-15}
+        found = loss_and_gradient(ONE, data, loss=loss, engine=engine)({"k": out})
+        assert found[0] == pytest.approx(value, **near), loss
+        assert found[1]["k"] == pytest.approx(slope, **near), loss
+        at = {"k": out, "x": 1.0, "target": target}
+        assert graph_with_loss(ONE, loss).evaluate(at)["loss"] == pytest.approx(value, **near)
+        assert cgprimer.gradient(ONE, at, loss=loss)["k"] == pytest.approx(slope, **near)
 
 
 @pytest.mark.parametrize(
-    ("loss", "value", "slope"),
-    [
-        ("squared-error", 0.25, -1.0),
-        ("half-squared-error", 0.125, -0.5),
-        ("absolute-error", 0.5, -1.0),
-        ("cross-entropy", np.log(2), -2.0),
-        ("(out - target)^4", 0.0625, -0.5),
-        ("out*target", 0.5, 1.0),
-        ("max(0, 1 - out*target)", 0.5, -1.0),
-        ("out", 0.5, 1.0),
+    ("logits", "target", "value", "slopes"),
+    [  # logits, class or probabilities, loss and slopes of torch
+        ([1.0, 2.0, 3.0], 0, 2.4076059644443806,
+         [-0.9099694268296196, 0.24472847105479764, 0.6652409557748218]),
+        ([-1000.0, 0.0, 1000.0], 2, 0.0, [0.0, 0.0, 0.0]),
+        ([-1000.0, 0.0, 1000.0], 0, 2000.0, [-1.0, 0.0, 1.0]),
+        ([1.0, 2.0, 3.0], [0.2, 0.3, 0.5], 1.1076059644443805,
+         [-0.10996942682961958, -0.05527152894520235, 0.16524095577482178]),
     ],
-)
-def test_every_loss(loss: str, value: float, slope: float) -> None:
-    """One sample with output k = 0.5 and target 1."""
-    data = Dataset.from_arrays({"xa": [1.0]}, {"xw": [1.0]})
-    found = loss_and_gradient(cgprimer.parse("xw = k*xa"), data, loss=loss)({"k": 0.5})
-    assert found[0] == pytest.approx(value, rel=1e-14)
-    assert found[1]["k"] == pytest.approx(slope, rel=1e-14)
+)  # fmt: skip
+def test_softmax_of_scalars_and_of_arrays(
+    logits: list[float], target: Any, value: float, slopes: list[float]
+) -> None:
+    known, near = dict(zip("abc", slopes, strict=True)), {"rel": 1e-13, "abs": 1e-15}
+    at = {"x": 1.0, **dict(zip("abc", logits, strict=True))}
+    if isinstance(target, int):  # a column of any name contains class indices
+        targets = {"target": target}
+        columns = {"label": [target]}
+    else:
+        targets = {f"target_x{n}": p for n, p in zip("abc", target, strict=True)}
+        columns = {f"x{n}": [p] for n, p in zip("abc", target, strict=True)}
+    found = cgprimer.gradient(THREE, {**at, **targets}, loss=SOFTMAX)
+    assert found == pytest.approx(known, **near)
+    data = Dataset.from_arrays({"x": [1.0]}, columns)
+    assert loss_and_gradient(THREE, data, loss=SOFTMAX)(at) == (
+        pytest.approx(value, **near),
+        pytest.approx(known, **near),
+    )
+    weights = [[n, 0.0] for n in logits]
+    data = Dataset.from_arrays({"x": [[1.0, 0.0]]}, {"xo": [target]})
+    for engine in ("plain", "cpu"):
+        total, gradient = loss_and_gradient(ROW, data, loss=SOFTMAX, engine=engine)({"W": weights})
+        assert total == pytest.approx(value, **near)
+        np.testing.assert_allclose(gradient["W"][:, 0], slopes, rtol=1e-13, atol=1e-15)
 
 
-def test_a_loss_of_python_by_coordinates_is_that_by_descent() -> None:
-    cgprimer.register_loss("uneven", lambda o, t: (o - t) ** 2 if o > t else abs(o - t))
-    data = Dataset.from_arrays({"xa": [1.0, 2.0, 3.0]}, {"xw": [1.0, 4.0, 1.0]})
-    settings = {"loss": "uneven", "epochs": 5, "learning_rate": 0.1, "start": {"k": 0.7, "b": 0}}
-    try:
-        with warned(UserWarning):
-            runs = [
-                cgprimer.train(line(), data, optimizer=name, hyper=hyper, **settings)
-                for name, hyper in (("sgd", None), ("coordinates", {"block": 2}))
-            ]
-        assert runs[1].parameters == pytest.approx(runs[0].parameters, rel=1e-12)
-        assert runs[1].epoch_losses == pytest.approx(runs[0].epoch_losses, rel=1e-12)
-        arrays = Dataset.from_arrays({"x": np.eye(2)}, {"xo": np.eye(2)})
-        graph = cgprimer.parse("input x[2]; parameter W[2,2]; xo = W @ x")
-        with (
-            warned(UserWarning),
-            refused(UsageError, "out=[ ... arrays"),
-        ):
-            cgprimer.train(graph, arrays, loss="uneven")
-    finally:
-        cgprimer.unregister_loss("uneven")
+@pytest.mark.parametrize("method", METHODS)
+def test_sum_and_mean_over_samples_by_numpy(method: str) -> None:
+    xa = line_data().inputs["xa"]
+    error = 2 * xa - (3 * xa - 1)
+    expected = (error**2).sum(), np.array([(2 * error * xa).sum(), (2 * error).sum()])
+    rel = 1e-6 if method == "finite-difference" else 1e-12
+    for reduction, count in (("sum", 1), ("mean", 5)):
+        call = loss_and_gradient(line(), line_data(), method=method, reduction=reduction)
+        loss, gradient = call({"k": 2.0, "b": 0.0})
+        assert loss == pytest.approx(expected[0] / count, rel=1e-12)
+        assert [gradient["k"], gradient["b"]] == pytest.approx(expected[1] / count, rel=rel)
+        assert {type(number) for number in (loss, *gradient.values())} == {float}
+    call = loss_and_gradient(lecture(), lecture_data(), method=method, reduction="mean")
+    for name, slope in call(AT)[1].items():
+        up, down = ({**AT, name: AT[name] + h} for h in (1e-5, -1e-5))
+        assert slope == pytest.approx((call(up)[0] - call(down)[0]) / 2e-5, rel=1e-6)
 
 
-def test_frames_have_the_columns_that_a_loss_names() -> None:
-    data = Dataset.from_arrays({"xa": [1.0, 2.0, 3.0]}, {"y": [1.0, 4.0, 1.0]})
-    frame, loss = data.to_pandas(), "(xw - y)^2 + 0.5*k^2"
-    at = {"k": 2.0, "b": 1.0}
-    expected = loss_and_gradient(line(), data, loss=loss, reduction="mean")(at)
-    assert loss_and_gradient(line(), frame, loss=loss, reduction="mean")(at) == expected
-    fun, _, names = cgprimer.flat_objective(line(), frame, loss=loss)
-    value, slopes = fun(np.array([at[name] for name in names]))
-    assert value == pytest.approx(expected[0])
-    assert dict(zip(names, slopes, strict=True)) == pytest.approx(expected[1])
+def test_steps_of_forward_differences_follow_the_magnitude_of_samples() -> None:
+    """The forward quotient of x^2 is 2*x + h without rounding errors, if x is a power of two.
+
+    Each sample has its own step h, but batch_mean requires one step, of the largest magnitude.
+    """
+    x = np.array([0.0, 1.0, -2.0, 32.0, -1024.0])
+    steps = 2.0**-26 * np.array([1.0, 1.0, 2.0, 32.0, 1024.0])
+    how: Any = {"method": "finite-difference", "scheme": "forward"}
+    for text, expected in (("xw = x^2", steps), ("xw = x^2 + 0*batch_mean(x)", steps[-1])):
+        graph = cgprimer.parse(text)
+        np.testing.assert_array_equal(
+            cgprimer.gradient(graph, {"x": x}, **how)["x"] - 2 * x, expected
+        )
+    points = [cgprimer.gradient(cgprimer.parse("xw = x^2"), {"x": v}, **how)["x"] for v in x]
+    np.testing.assert_array_equal(points - 2 * x, steps)
 
 
 def test_losses_of_several_outputs_add_up() -> None:
     graph = cgprimer.parse("xv = k*xa; xw = b*xa")
     data = Dataset.from_arrays({"xa": [2.0]}, {"xv": [1.0], "xw": [3.0]})
-    loss, gradient = loss_and_gradient(graph, data)({"k": 1.0, "b": 1.0})
-    assert loss == 2.0
-    assert gradient == {"k": 4.0, "b": -4.0}
+    assert loss_and_gradient(graph, data)({"k": 1.0, "b": 1.0}) == (2.0, {"k": 4.0, "b": -4.0})
 
 
-def test_a_loss_is_a_vertex_of_the_tape() -> None:
-    for name in {*LOSSES} - {"softmax-cross-entropy"}:  # that one needs several outputs
-        tape = with_loss(cgprimer.tape(lecture()), name)
-        assert list(tape.outputs) == ["loss.sample"]
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("squared-eror", "'squared-error'"),
-        ("nosuch", ""),
-        ("target^2", "'target'"),
-        ("xww - 1", "'xw'"),
-        ("out - goal", ""),
-        ("(out - target", "<loss>:1"),
-        ("tahn(out)", "tanh"),
-        ("", ""),
-        ("out = target", "<loss>:1"),
-    ],
-)
-def test_a_wrong_loss(text: str, said: str) -> None:
-    with refused(CgprimerError, said) as caught:
-        loss_and_gradient(line(), line_data(), loss=text)
-    assert caught.value.exit_code == 2
-
-
-def test_wrong_arguments() -> None:
-    with refused(UsageError, "'product'"):
-        loss_and_gradient(line(), line_data(), reduction="product")
-    with refused(UsageError, "'float16'"):
-        loss_and_gradient(line(), line_data(), dtype="float16")
-    with refused(UsageError):
-        loss_and_gradient(line(), line_data(), engine="abacus")
-    with refused(UsageError):
-        loss_and_gradient(line(), line_data(), method="backward")
-    with refused(UsageError, "'step'"):
-        loss_and_gradient(line(), line_data(), step=0.1)
-    with pytest.raises(MissingValueError, match="'b'"):
-        loss_and_gradient(line(), line_data())({"k": 1.0})
-    with refused(UsageError):
-        loss_and_gradient(cgprimer.parse("xw = 2*xa"), line_data())
-
-
-def test_missing_columns_are_named() -> None:
-    with refused(DataError, "'xa' ... xb"):
-        loss_and_gradient(line(), Dataset.from_arrays({"xb": [1.0]}, {"xw": [1.0]}))
-    with refused(DataError, "'xw'"):
-        loss_and_gradient(line(), Dataset.from_arrays({"xa": [1.0]}))
-
-
-def test_no_samples() -> None:
+def test_zero_loss_no_samples_and_single_precision() -> None:
+    zero = 0.0, dict.fromkeys(TRUTH, 0.0)
+    assert loss_and_gradient(lecture(), lecture_data())(TRUTH) == zero
     empty = Dataset.from_arrays({"xa": []}, {"xw": []})
     assert loss_and_gradient(line(), empty)({"k": 1.0, "b": 1.0}) == (0.0, {"k": 0.0, "b": 0.0})
     with refused(DataError):
         loss_and_gradient(line(), empty, reduction="mean")
-
-
-def test_float32_is_close_to_float64() -> None:
-    at = {"ab": 0.3, "bc": 0.7, "cd": 1.1, "ac": -0.4}
-    double = loss_and_gradient(lecture(), lecture_data())(at)
-    single = loss_and_gradient(lecture(), lecture_data(), dtype="float32")(at)
+    double = loss_and_gradient(lecture(), lecture_data())(AT)
+    single = loss_and_gradient(lecture(), lecture_data(), dtype="float32")(AT)
     assert single[0] == pytest.approx(double[0], rel=1e-5)
     assert single[1] == pytest.approx(double[1], rel=1e-4)
     assert single[0] != double[0]
+
+
+def test_data_frames_have_the_columns_that_a_loss_names() -> None:
+    data = Dataset.from_arrays({"xa": [1.0, 2.0, 3.0]}, {"y": [1.0, 4.0, 1.0]})
+    loss, at = "(xw - y)^2 + 0.5*k^2", {"k": 2.0, "b": 1.0}
+    expected = np.mean((np.array([3.0, 5.0, 7.0]) - [1.0, 4.0, 1.0]) ** 2) + 0.5 * 4
+    found = loss_and_gradient(line(), data.to_pandas(), loss=loss, reduction="mean")(at)
+    assert found[0] == pytest.approx(expected)
+    fun, _, names = cgprimer.flat_objective(line(), data.to_pandas(), loss=loss)
+    value, slopes = fun(np.array([at[name] for name in names]))
+    assert (value, dict(zip(names, slopes, strict=True))) == (found[0], pytest.approx(found[1]))
+
+
+# --- loss nodes ----------------------------------------------------------------------------------
+
+
+def test_neuron_of_the_lecture() -> None:
+    """Case B2."""
+    loss, at = "(yhat - y)^2/2", {"y": 1.0}
+    slopes = {"w": -0.25, "b": -0.125, "x": -0.0625}
+    assert graph_with_loss(NEURON, loss).evaluate(at)["loss"] == 0.125
+    rows = cgprimer.trace(NEURON, at, loss=loss, method="reverse")
+    assert {name: rows.row(name).derivative for name in slopes} == slopes
+    assert rows.of == "loss"
+    assert "loss" in cgprimer.step(NEURON, at, loss=loss, methods=["reverse"], method="reverse")
+    for result in cgprimer.compare(NEURON, at, loss=loss, wrt=[*slopes]).results:
+        assert result.derivatives == pytest.approx(slopes, rel=1e-7)
+
+
+@pytest.mark.parametrize("loss", [name for name in LOSSES if name != SOFTMAX])
+def test_methods_agree_on_every_loss(loss: str) -> None:
+    at = {"target": -1.0 if loss == "hinge" else 0.3, "x": 2.5}
+    for result in cgprimer.compare(NEURON, at, loss=loss, wrt=["w", "x", "target"]).results:
+        assert not result.refused
+        assert result.worst_error is not None
+        assert result.worst_error < 1e-7, result.method
+
+
+@pytest.mark.parametrize(
+    ("text", "loss", "inputs"),
+    [
+        ("xw = k*xa", "squared-error", ("xa", "target")),
+        ("xw = k*xa; xv = b*xa; output xv, xw", "huber", ("xa", "target_xw", "target_xv")),
+        ("target = k*xa; loss = target^2", "hinge", ("xa", "target_")),
+        ("out = k*xa", "out^2 + k", ("xa",)),
+        ("input x[2]; xo = W*x; parameter W[2]", "squared-error", ("x", "target")),
+        ("xa = a*x; xb = b*x", SOFTMAX, ("x", "target")),
+        ("xw = k*xa  # no end of line", "(xw - y)^2 + 0.1*k^2", ("xa", "y")),
+    ],
+)
+def test_graphs_with_a_loss_are_graphs(text: str, loss: str, inputs: tuple[str, ...]) -> None:
+    graph = cgprimer.parse(text)
+    made = graph_with_loss(graph, loss)
+    assert (made.inputs, len(made.outputs)) == (inputs, 1)
+    again = cgprimer.parse(made.text)
+    for name in ("text", "outputs", "depends_on"):
+        assert getattr(again, name) == getattr(made, name)
+    assert graph_with_loss(graph, loss) is made  # cached
+    assert graph_with_loss(graph, None) is graph
+
+
+def test_positions_in_a_graph_with_a_loss() -> None:
+    graph = graph_with_loss(cgprimer.parse("input x[2]\nxh = 2*x\nxo = sum(xh)"), "squared-error")
+    statement = next(s for s in graph.program.statements if s.name == "loss")
+    assert graph.program.name_span(statement).location().endswith(":5:1")
+
+
+# --- training ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ["numpy", "cpu"])
+def test_a_penalty_in_the_loss_is_ridge_regression(engine: str) -> None:
+    x, y = np.array([0.0, 1.0, 2.0]), np.array([0.5, 2.0, 4.5])
+    run = cgprimer.train(
+        cgprimer.parse("xo = k*x + b"), Dataset.from_arrays({"x": x}, {"y": y}),
+        loss="(xo - y)^2/2 + 0.1*k^2", batch_size=None, optimizer="sgd", learning_rate=0.4,
+        schedule="constant", epochs=300, engine=engine,
+    )  # fmt: skip
+    matrix = np.array([[(x * x).mean() + 0.2, x.mean()], [x.mean(), 1.0]])
+    expected = np.linalg.solve(matrix, [(x * y).mean(), y.mean()])
+    assert [run.parameters[n] for n in "kb"] == pytest.approx(expected.tolist(), rel=1e-9)
+
+
+@pytest.mark.parametrize("engine", ["numpy", "cpu"])
+@pytest.mark.parametrize("batch", [1, 2, None])
+def test_updates_with_sums_over_batches(engine: str, batch: int | None) -> None:
+    """Train with three samples in batches of two, the last of which is short."""
+    x, y = np.array([1.0, 2.0, 3.0]), np.array([2.0, 3.0, 5.0])
+    run = cgprimer.train(
+        ONE, Dataset.from_arrays({"x": x}, {"xo": y}), reduction="sum", batch_size=batch,
+        optimizer="sgd", learning_rate=0.01, schedule="constant", epochs=2, shuffle=False,
+        start={"k": 0.0}, engine=engine,
+    )  # fmt: skip
+    k, losses = 0.0, []
+    for part in [slice(i, i + (batch or 3)) for i in range(0, 3, batch or 3)] * 2:
+        error = k * x[part] - y[part]
+        losses.append((error**2).mean())
+        k -= 0.01 * (2 * error * x[part]).sum()
+    assert run.parameters["k"] == pytest.approx(k, rel=1e-13)
+    assert run.step_losses == pytest.approx(losses, rel=1e-13)  # reported as means
+
+
+def test_an_output_is_minimized_without_targets() -> None:
+    graph = cgprimer.parse("input x, y; yhat = k*x; l = (yhat - y)^2/2")
+    data = Dataset.from_arrays({"x": [1.0, 2.0], "y": [3.0, 6.0]})
+    with warned(UserWarning, "'l'"):
+        run = cgprimer.train(graph, data, epochs=300)
+    assert run.parameters["k"] == pytest.approx(3.0, abs=1e-3)
+    assert run.settings["loss"] == "output"
+    assert cgprimer.train(graph, data, loss="output", epochs=300).parameters == run.parameters
+    bowl = cgprimer.parse("l = 2*p^2 + 3*q^2")
+    rules: dict[str, Any] = {"optimizer": "sgd", "learning_rate": 0.1, "schedule": "constant"}
+    for engine in ("plain", "numpy", "cpu"):
+        run = cgprimer.train(
+            bowl, cgprimer.make_dataset(bowl, samples=4, targets=False), loss="output",
+            start={"p": 4.0, "q": 5.0}, engine=engine, epochs=1, **rules,
+        )  # fmt: skip
+        assert run.parameters == pytest.approx({"p": 4 * 0.6, "q": 5 * 0.4}, rel=1e-14)
+
+
+# --- functions -----------------------------------------------------------------------------------
+
+
+def test_a_function_that_can_be_recorded_becomes_an_expression() -> None:
+    with registered_loss(lambda out, target: np.sqrt((out - target) ** 2 + 1) - 1):
+        assert unparse(parse_loss("mine")) == "sqrt((out - target)^2 + 1) - 1"
+        found = cgprimer.gradient(ONE, {"k": 2.0, "x": 1.0, "target": 1.0}, loss="mine")
+        assert found["k"] == pytest.approx(1 / math.sqrt(2))
+
+
+def uneven(out: Any, target: Any) -> Any:
+    """Return an error that is three times as large above the target as below it."""
+    error = out - target
+    return 3 * error**2 if error > 0 else error**2
+
+
+@pytest.mark.parametrize("batch", [1, 2, None])
+def test_a_function_with_an_if_runs_in_python_with_a_warning(batch: int | None) -> None:
+    data = Dataset.from_arrays({"x": [1.0, 2.0, 3.0]}, {"xo": [1.0, 5.0, 5.5]})
+    same = "where(less(target, out), 3*(out - target)^2, (out - target)^2)"
+    rules: dict[str, Any] = {"batch_size": batch, "epochs": 3, "start": {"k": 2.0}}
+    by_hand = 3 * 1.0 + 1.0 + 3 * 0.25, 2 * (3 * 1.0 - 1.0 * 2 + 3 * 0.5 * 3)
+    expected = cgprimer.train(ONE, data, loss=same, **rules)
+    blocks = {"optimizer": "coordinates", "hyper": {"block": 1}}
+    with registered_loss(uneven):
+        with warned(UserWarning, "'mine'") as caught:
+            run = cgprimer.train(ONE, data, loss="mine", **rules)
+        assert len(caught) == 1
+        with warned(UserWarning):
+            found = loss_and_gradient(ONE, data, loss="mine")({"k": 2.0})
+        with warned(UserWarning):
+            by_coordinates = cgprimer.train(ONE, data, loss="mine", **blocks, **rules)
+        with refused(UsageError):
+            graph_with_loss(ONE, "mine")
+    assert (found[0], found[1]["k"]) == pytest.approx(by_hand, rel=1e-14)
+    assert run.parameters == pytest.approx(expected.parameters, rel=1e-12)
+    assert run.step_losses == pytest.approx(expected.step_losses, rel=1e-12)
+    known = cgprimer.train(ONE, data, loss=same, **blocks, **rules)
+    assert by_coordinates.parameters == pytest.approx(known.parameters, rel=1e-12)
+
+
+def test_functions_of_arrays_and_of_several_outputs() -> None:
+    def farthest(out: Any, target: Any) -> Any:
+        if not getattr(out, "ndim", 0):
+            return uneven(out, target)
+        error = (out - target) ** 2
+        return error.sum() if float(error.data.max()) < 4 else 2 * error.sum()
+
+    def by_element(out: Any, target: Any) -> Any:
+        return farthest(out, target) if hasattr(out, "ndim") else uneven(out, target)
+
+    data = Dataset.from_arrays({"x": [[1.0, 0.5], [3.0, 1.0]]}, {"xo": [[0, 1, 0], [1, 0, 0]]})
+    at = np.arange(6.0).reshape(3, 2) / 4
+    with registered_loss(by_element):
+        with warned(UserWarning):
+            total, gradient = loss_and_gradient(ROW, data, loss="mine")({"W": at})
+        error = data.inputs["x"] @ at.T - data.targets["xo"]
+        weight = np.where((error**2).max(axis=1) < 4, 1.0, 2.0)
+        assert total == pytest.approx((weight * (error**2).sum(axis=1)).sum(), rel=1e-13)
+        expected = (2 * weight[:, None] * error).T @ data.inputs["x"]
+        np.testing.assert_allclose(gradient["W"], expected, rtol=1e-13)
+        data = Dataset.from_arrays({"x": [1.0]}, {"xa": [0.0], "xb": [3.0], "xc": [1.0]})
+        with warned(UserWarning):
+            call = loss_and_gradient(THREE, data, loss="mine")
+        found = call({"a": 1.0, "b": 1.0, "c": 2.0})
+        assert found == (3 + 4 + 3, {"a": 6.0, "b": -4.0, "c": 6.0})
+    square = Dataset.from_arrays({"x": np.eye(2)}, {"xo": np.eye(3)[:2]})
+    with registered_loss(uneven), warned(UserWarning), refused(UsageError, "out=[ ... arrays"):
+        cgprimer.train(ROW, square, loss="mine")
+
+
+def test_a_registered_name_can_change_its_meaning() -> None:
+    found = []
+    for text in ("(out - target)^2", "(out - target)^4"):
+        with registered_loss(text):
+            found.append(loss_and_gradient(lecture(), lecture_data(), loss="mine")(AT))
+    known = loss_and_gradient(lecture(), lecture_data(), loss="(out - target)^4")(AT)
+    assert found[1] == known
+    assert found[0] != known
+
+
+# --- wrong losses, targets and arguments ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [lambda out: out, lambda out, target: None, lambda out, target: out.nothing,
+     "goal - out", "target", "(out", "", 5],
+)  # fmt: skip
+def test_losses_that_cannot_be_registered(loss: Any) -> None:
+    with refused(CgprimerError):
+        cgprimer.register_loss("mine", loss)
+    with refused(UsageError, "'mine'"):
+        cgprimer.train(line(), line_data(), loss="mine")
+
+
+@pytest.mark.parametrize(
+    ("loss", "values"),
+    [
+        ("squared-eror", "'squared-error'"), ("target^2", "'target'"), ("xww - 1", "'xw'"),
+        ("out - goal", ""), ("(out - target", "<loss>:1"), ("tahn(out)", "tanh"), ("", ""),
+        ("out = target", "<loss>:1"), (SOFTMAX, "cross-entropy-logit"), ("huber(0)", "positive"),
+        ("huber(gamma=2)", "delta"), ("huber(x)", "delta"), (7, "7"),
+    ],
+)  # fmt: skip
+def test_wrong_losses(loss: Any, values: str) -> None:
+    with refused(CgprimerError, values) as caught:
+        loss_and_gradient(line(), line_data(), loss=loss)
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("loss", "target", "values"),
+    [
+        ("cross-entropy", [0.5, 1.25], "'xo' ... 1.25"),
+        ("cross-entropy-logit", [0.5, -0.25], "-0.25 ... 1"),
+        ("hinge", [1.0, 0.5], "0.5 ... -1"),
+        ("(xoo - y)^2", [1.0, 1.0], "'xo'"),
+        ("(xo - y)^2", [1.0, 1.0], "'y'"),
+    ],
+)
+def test_targets_are_checked_before_training(loss: str, target: list[float], values: str) -> None:
+    data = Dataset.from_arrays({"x": [1.0, 2.0]}, {"xo": target})
+    for call in (cgprimer.train, loss_and_gradient):
+        with refused(CgprimerError, values):
+            call(ONE, data, loss=loss)
+    good = Dataset.from_arrays({"x": [1.0, 2.0]}, {"xo": [1.0, 1.0]})
+    with refused(CgprimerError, values):
+        cgprimer.train(ONE, good, loss=loss, validation=data)
+
+
+def test_classes_and_outputs_are_checked() -> None:
+    for classes, values in (([0, 3], "3 ... 1"), ([0.5, 1], "0.5")):
+        data = Dataset.from_arrays({"x": [1.0, 2.0]}, {"label": classes})
+        with refused(DataError, values):
+            cgprimer.train(THREE, data, loss=SOFTMAX)
+    data = Dataset.from_arrays({"x": [[1.0, 0.0]] * 2}, {"xo": [[1, 0, 0], [0.5, 0.25, 0]]})
+    with refused(DataError, "0.75 ... 1"):
+        cgprimer.train(ROW, data, loss=SOFTMAX)
+    with refused(DataError, "0 ... 2"):
+        cgprimer.gradient(THREE, {"x": 1, "a": 1, "b": 1, "c": 1, "target": 3}, loss=SOFTMAX)
+    with refused(DataError, "0 ... 2"):
+        cgprimer.gradient(ONE, {"k": 1, "x": 1, "target": [1, -1, 0]}, loss="hinge")
+    with refused(UsageError, "k ... 3"):
+        graph_with_loss(cgprimer.parse("xa = k*x; xb = 2*x; xc = x"), "(out - target)^2 + k^2")
+    with refused(UsageError, "3 ... xa ... xb ... xc"):
+        graph_with_loss(THREE, "output")
+    with refused(NonFiniteError, "inf ... 0") as caught:
+        data = Dataset.from_arrays({"x": [1.0]}, {"xo": [1.0]})
+        cgprimer.train(ONE, data, loss="cross-entropy", start={"k": 0.0})
+    assert "cross-entropy-logit" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("arguments", "values"),
+    [
+        ({"reduction": "product"}, "'product'"), ({"dtype": "float16"}, "'float16'"),
+        ({"engine": "abacus"}, ""), ({"method": "backward"}, ""), ({"step": 0.1}, "'step'"),
+    ],
+)  # fmt: skip
+def test_wrong_arguments(arguments: dict[str, Any], values: str) -> None:
+    with refused(UsageError, values):
+        loss_and_gradient(line(), line_data(), **arguments)
+
+
+def test_missing_columns_and_parameters_are_named() -> None:
+    with refused(DataError, "'xa' ... xb"):
+        loss_and_gradient(line(), Dataset.from_arrays({"xb": [1.0]}, {"xw": [1.0]}))
+    with refused(DataError, "'xw'"):
+        loss_and_gradient(line(), Dataset.from_arrays({"xa": [1.0]}))
+    with refused(MissingValueError, "'b'"):
+        loss_and_gradient(line(), line_data())({"k": 1.0})
+    with refused(UsageError):
+        loss_and_gradient(cgprimer.parse("xw = 2*xa"), line_data())

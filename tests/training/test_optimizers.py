@@ -1,84 +1,137 @@
-"""Update rules of the courses against PyTorch's, written out as text, and one coordinate a time."""
+"""Optimizers: steps of PyTorch and by numpy, batches, written and registered update rules."""
 
 from __future__ import annotations
 
-import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.errors import CgprimerError, UsageError
+from cgprimer.errors import CgprimerError, TapeError, UsageError
 from cgprimer.training.data import Dataset
+from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import OPTIMIZERS, optimizer
-from cgprimer.training.update_rules import record_update
-from cgprimer.training.written_rules import UpdateRuleError
-from tests.approval import refused
-from tests.training.training_graphs import lecture, lecture_data, line, line_data
+from cgprimer.training.update_rules import Optimizer, record_update
+from tests.approval import refused, warned
+from tests.training.training_graphs import PLAIN, lecture, lecture_data, line, line_data
 
+Array = Any
+ENGINES = ("plain", "numpy", "cpu")
 START = {"k": 0.25, "b": 0.5}
 ADAM = (
     "m = beta1*m + (1 - beta1)*g; s = beta2*s + (1 - beta2)*g*g;"
     "p = p - rate*(m/(1 - beta1^t))/(sqrt(s/(1 - beta2^t)) + epsilon)"
 )
-# Settings here; PyTorch's class and arguments; its k and b after 100 steps (torch 2.x, float64).
-PYTORCH: dict[str, tuple[dict[str, Any], str, dict[str, Any], tuple[float, float]]] = {
-    "sgd": ({}, "SGD", {}, (2.8352497318555185, -0.7586987040336979)),
-    "momentum": (
-        {"hyper": {"beta": 0.8}}, "SGD", {"momentum": 0.8},
-        (3.0000242307458196, -1.0000171318886188),
-    ),
-    "nesterov": (
-        {"hyper": {"beta": 0.8}}, "SGD", {"momentum": 0.8, "nesterov": True},
-        (3.0000095111564407, -1.00001438403382),
-    ),
-    "adagrad": ({}, "Adagrad", {}, (0.6070533697156035, 0.597078602033693)),
-    "rmsprop": ({}, "RMSprop", {}, (2.7930176097023636, -0.8597871174459242)),
-    "adam": ({}, "Adam", {}, (1.9299048476773637, -0.2677904458663325)),
-    "adamw": (
-        {"hyper": {"weight_decay": 0.1}}, "AdamW", {"weight_decay": 0.1},
-        (1.7542807416932917, -0.1633611555826618),
-    ),
-    "sgd with l2": ({"l2": 0.1}, "SGD", {"weight_decay": 0.2},
-                    (2.6133279906231164, -0.598189424295372)),
-}  # fmt: skip
+# Settings, and k and b after 100 steps of torch.optim (torch 2, float64, weight_decay for l2).
+PYTORCH: dict[str, tuple[dict[str, Any], tuple[float, float]]] = {
+    "sgd": ({}, (2.8352497318555185, -0.7586987040336979)),
+    "momentum": ({"hyper": {"beta": 0.8}}, (3.0000242307458196, -1.0000171318886188)),
+    "nesterov": ({"hyper": {"beta": 0.8}}, (3.0000095111564407, -1.00001438403382)),
+    "adagrad": ({}, (0.6070533697156035, 0.597078602033693)),
+    "rmsprop": ({}, (2.7930176097023636, -0.8597871174459242)),
+    "adam": ({}, (1.9299048476773637, -0.2677904458663325)),
+    "adamw": ({"hyper": {"weight_decay": 0.1}}, (1.7542807416932917, -0.1633611555826618)),
+    "sgd with l2": ({"l2": 0.1}, (2.6133279906231164, -0.598189424295372)),
+}
 
 
-def hundred_steps(name: str, engine: str, **settings: Any) -> dict[str, float]:
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", PYTORCH)
+def test_a_hundred_steps_are_those_of_pytorch(name: str, engine: str) -> None:
+    settings, expected = PYTORCH[name]
     run = cgprimer.train(
         line(), line_data(), optimizer=name.partition(" ")[0], engine=engine, start=START,
         epochs=100, learning_rate=0.02, schedule="constant", batch_size=None, **settings,
     )  # fmt: skip
-    return run.parameters
+    assert (run.parameters["k"], run.parameters["b"]) == pytest.approx(expected, rel=1e-10)
 
 
-@pytest.mark.parametrize("engine", ["plain", "numpy", "cpu"])
-@pytest.mark.parametrize("name", PYTORCH)
-def test_a_hundred_steps_are_pytorchs(name: str, engine: str) -> None:
-    settings, _, _, expected = PYTORCH[name]
-    found = hundred_steps(name, engine, **settings)
-    assert (found["k"], found["b"]) == pytest.approx(expected, rel=1e-10)
+def test_default_hyperparameters_are_those_of_the_publications() -> None:
+    adam = {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}
+    assert {name: OPTIMIZERS[name].hyper for name in OPTIMIZERS} == {
+        "sgd": {}, "momentum": {"beta": 0.9}, "nesterov": {"beta": 0.9},
+        "adagrad": {"epsilon": 1e-10}, "rmsprop": {"alpha": 0.99, "epsilon": 1e-8}, "adam": adam,
+        "adamw": {**adam, "weight_decay": 0.01}, "coordinates": {"block": 1},
+        "l-bfgs": {"memory": 10},
+    }  # fmt: skip
+    for name in OPTIMIZERS:
+        run = cgprimer.train(line(), line_data(), optimizer=name, learning_rate=0.1, epochs=60)
+        assert run.loss < 0.5 * run.start_loss, name
 
 
-@pytest.mark.parametrize("name", PYTORCH)
-def test_a_hundred_steps_beside_pytorch(name: str) -> None:
-    torch: Any = pytest.importorskip("torch", reason="torch is in the extras")
-    settings, kind, arguments, _ = PYTORCH[name]
+def test_first_step_of_adam_is_the_rate_times_the_sign() -> None:
+    """Case E9: with g = 1e-5 and epsilon = 1e-8 outside the root, 0.999000999 of the rate."""
+    zero, adam = np.zeros(2), optimizer("adam").update
+    state = (zero, zero, np.array(0.0))
+    moved, after = adam(zero, np.array([1e-5, -1e-5]), state, rate=0.5)
+    assert moved == pytest.approx([-0.5 * 0.999000999, 0.5 * 0.999000999], rel=1e-9)
+    assert float(after[2]) == 1
+    assert adam(zero, np.array([100.0, 0.0]), state, rate=0.5)[0] == pytest.approx([-0.5, 0.0])
+    assert (zero == 0).all()  # updates do not modify their arguments
+    with refused(UsageError, "'adan' ... 'adam'"):
+        optimizer("adan")
+
+
+# --- batches -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+@pytest.mark.parametrize("batch", [1, 2, 5, None])
+def test_updates_use_the_mean_gradients_of_batches(batch: int | None, shuffle: bool) -> None:
     data = line_data()
-    xa, target = (torch.tensor(c) for c in (data.inputs["xa"], data.targets["xw"]))
-    k, b = (torch.tensor(START[n], dtype=torch.float64, requires_grad=True) for n in "kb")
-    stepper = getattr(importlib.import_module("torch.optim"), kind)([k, b], lr=0.02, **arguments)
-    for _ in range(100):
-        stepper.zero_grad()
-        ((k * xa + b - target) ** 2).mean().backward()
-        stepper.step()
-    found = hundred_steps(name, "numpy", **settings)
-    assert (found["k"], found["b"]) == pytest.approx((k.item(), b.item()), rel=1e-10)
+    inputs, (k, b), losses, epoch_losses = data.inputs["xa"], (START["k"], START["b"]), [], []
+    for epoch in range(2):
+        order = np.random.default_rng([7, epoch]).permutation(5) if shuffle else np.arange(5)
+        total = 0.0
+        for first in range(0, 5, batch or 5):
+            xa = inputs[order[first : first + (batch or 5)]]
+            error = k * xa + b - (3 * xa - 1)
+            losses.append((error**2).mean())
+            total += (error**2).sum()
+            k, b = k - 0.05 * (2 * error * xa).mean(), b - 0.05 * (2 * error).mean()
+        epoch_losses.append(total / 5)
+    before = {name: column.copy() for name, column in data.columns.items()}
+    for engine in ENGINES:
+        run = cgprimer.train(
+            line(), data, learning_rate=0.05, epochs=2, start=START, batch_size=batch, seed=7,
+            shuffle=shuffle, engine=engine, **PLAIN,
+        )  # fmt: skip
+        assert run.parameters == pytest.approx({"k": k, "b": b}, rel=1e-12)
+        assert run.step_losses == pytest.approx(losses, rel=1e-12)
+        assert run.epoch_losses == pytest.approx(epoch_losses, rel=1e-12)
+        assert run.start_loss == pytest.approx(
+            ((0.25 - 3) * inputs + 1.5) @ ((0.25 - 3) * inputs + 1.5) / 5
+        )
+        assert run.steps == len(losses)
+    for name, column in data.columns.items():
+        np.testing.assert_array_equal(column, before[name])
+    other = cgprimer.train(line(), data, learning_rate=0.05, epochs=2, start=START, batch_size=2,
+                           seed=8, **PLAIN)  # fmt: skip
+    assert other.parameters != run.parameters
+
+
+@pytest.mark.parametrize("start", [((0.6, 0.9), 0.81757, 0.09396), ((2, 2), 0.98201, 0.20284)])
+def test_neuron_of_nielsen(start: tuple[tuple[float, float], float, float]) -> None:
+    """Case E8: one sigmoid neuron learns to turn 1 into 0."""
+    (w, b), before, after = start
+    run = cgprimer.train(
+        cgprimer.parse("xw = sigmoid(w*xa + b)"),
+        Dataset.from_arrays({"xa": [1.0]}, {"xw": [0.0]}),
+        learning_rate=0.15, epochs=300, loss="half-squared-error", start={"w": w, "b": b}, **PLAIN,
+    )  # fmt: skip
+    outputs = [1 / (1 + np.exp(-v["w"] - v["b"])) for v in (run.start, run.parameters)]
+    assert outputs == pytest.approx([before, after], abs=1e-5)  # the last digit is cut off
+    assert run.loss == pytest.approx(outputs[1] ** 2 / 2)
+
+
+# --- written rules -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("engine", ["numpy", "cpu"])
-def test_adam_written_out_is_adam(engine: str) -> None:
+def test_adam_as_a_written_rule(engine: str) -> None:
     settings: dict[str, Any] = {"epochs": 4, "learning_rate": 0.05, "engine": engine}
     known = cgprimer.train(lecture(), lecture_data(), **settings)
     hyper = {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}
@@ -87,18 +140,41 @@ def test_adam_written_out_is_adam(engine: str) -> None:
     assert found.step_losses == pytest.approx(known.step_losses, rel=1e-12)
 
 
-def test_written_state_begins_at_zero_or_where_it_is_told() -> None:
+def test_state_of_a_written_rule_starts_at_zero_or_a_given_value() -> None:
     rule = optimizer("v = mu*v + g; p = p - rate*v", {"mu": 0.5, "v": 2.0})
     assert rule.hyper == {}
     p, state = rule.update(np.array([1.0]), np.array([3.0]), rule.start(np.array([1.0])), 0.1)
     assert (p, state) == (pytest.approx(0.6), (pytest.approx(4.0),))
-    local = optimizer("d = rate*g; p = p - d")
-    assert local.start(np.ones(3)) == ()
+    assert optimizer("d = rate*g; p = p - d").start(np.ones(3)) == ()
     assert len(record_update(optimizer("p = p - rate*g/t")).scalars) == 2
 
 
+@pytest.mark.parametrize("batch", [1, None])
 @pytest.mark.parametrize(
-    ("text", "hyper", "said", "under"),
+    ("text", "factors"),
+    [
+        ("p = p - v*g; v = rate", (0.0, 0.1, 0.1)),
+        ("v = 0.5*rate; p = p - v*g/t", (0.05, 0.025, 0.05 / 3)),
+        ("p = p - rate*g; n = n + 1", (0.1, 0.1, 0.1)),
+    ],
+)
+def test_state_that_is_common_to_all_parameters(
+    text: str, factors: tuple[float, ...], batch: int | None
+) -> None:
+    xa, (k, b) = line_data(1.5).inputs["xa"][0], (0.25, 0.5)
+    for factor in factors:
+        error = k * xa + b - (3 * xa - 1)
+        k, b = k - factor * 2 * error * xa, b - factor * 2 * error
+    for engine in ("numpy", "cpu"):
+        run = cgprimer.train(
+            line(), line_data(1.5), optimizer=text, learning_rate=0.1, epochs=3, batch_size=batch,
+            engine=engine, start=START, schedule="constant",
+        )  # fmt: skip
+        assert run.parameters == pytest.approx({"k": k, "b": b}, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("text", "hyper", "values", "marked"),
     [
         ("v = 0.9*v + g", {}, "p", "v"),
         ("p = p - rate*sqr(g)", {}, "'sqr' ... 'sqrt'", "sqr"),
@@ -113,45 +189,23 @@ def test_written_state_begins_at_zero_or_where_it_is_told() -> None:
         ("p = p - rate*sum(g)", {}, "", "sum(g)"),
         ("p = p - rate*", {}, "", " "),
         ("parameter v = 2; p = p - g", {}, "", "v"),
+        ("v = mu*v + g; p = p - rate*v", {"mu": 0.9, "nu": 1}, "'nu' ... v ... mu", ""),
     ],
 )
-def test_texts_that_are_no_update_rules(
-    text: str, hyper: dict[str, float], said: str, under: str
+def test_wrong_rules_are_marked_in_their_text(
+    text: str, hyper: dict[str, float], values: str, marked: str
 ) -> None:
-    with refused(CgprimerError, said) as caught:
+    with refused(CgprimerError, values) as caught:
         optimizer(text, hyper)
-    lines = str(caught.value).splitlines()
-    carets = next(k for k, one in enumerate(lines) if set(one.strip()) == {"^"})
-    begin = lines[carets].index("^")
-    assert lines[carets - 1].ljust(99)[begin : begin + lines[carets].count("^")] == under
-
-
-@pytest.mark.parametrize("batch", [1, 5])
-@pytest.mark.parametrize(
-    "text", ["p = p - v*g; v = rate", "v = 0.5*rate; p = p - v*g/t", "p = p - rate*g; n = n + 1"]
-)
-def test_state_of_one_number_for_all_is_state_of_each(text: str, batch: int) -> None:
-    """Statements whose right side knows no parameter."""
-    runs = [
-        cgprimer.train(
-            line(), line_data(), optimizer=text, learning_rate=0.1, epochs=3, batch_size=batch,
-            engine=engine,
-        )
-        for engine in ("numpy", "cpu")
-    ]  # fmt: skip
-    assert runs[0].parameters == pytest.approx(runs[1].parameters, rel=1e-12)
-    assert runs[0].loss < runs[0].start_loss
-
-
-def test_a_rule_with_a_text_is_given_its_names_and_no_others() -> None:
-    with refused(UsageError, "'nu' ... v ... mu"):
-        optimizer("v = mu*v + g; p = p - rate*v", {"mu": 0.9, "nu": 1})
-    with pytest.raises(UpdateRuleError):
-        cgprimer.train(line(), line_data(), optimizer="v = mu*v + g; p = p - rate*v")
+    if marked:
+        lines = str(caught.value).splitlines()
+        carets = next(k for k, one in enumerate(lines) if set(one.strip()) == {"^"})
+        begin = lines[carets].index("^")
+        assert lines[carets - 1].ljust(99)[begin : begin + lines[carets].count("^")] == marked
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "values"),
     [
         ({"optimizer": "momentum", "hyper": {"bta": 0.9}}, "'bta' ... 'beta'"),
         ({"optimizer": "momentum", "hyper": {"beta": 1.0}}, "0 ... 1"),
@@ -165,18 +219,183 @@ def test_a_rule_with_a_text_is_given_its_names_and_no_others() -> None:
         ({"optimizer": "coordinates", "carry": True}, ""),
     ],
 )
-def test_settings_that_do_not_fit(settings: dict[str, Any], said: str) -> None:
-    with refused(UsageError, said):
+def test_wrong_hyperparameters(settings: dict[str, Any], values: str) -> None:
+    with refused(UsageError, values):
         cgprimer.train(line(), line_data(), **settings)
 
 
-def test_every_optimizer_learns() -> None:
-    for name in OPTIMIZERS:
-        run = cgprimer.train(line(), line_data(), optimizer=name, learning_rate=0.1, epochs=60)
-        assert run.loss < 0.5 * run.start_loss, name
+# --- registered rules ----------------------------------------------------------------------------
 
 
-def test_l_bfgs_stops_where_nothing_is_left_to_do() -> None:
+def lion(p: Array, g: Array, state: tuple[Array, ...], rate: float) -> tuple[Array, Any]:
+    return p - rate * np.sign(0.9 * state[0] + 0.1 * g), (0.99 * state[0] + 0.01 * g,)
+
+
+def adamax(p: Array, g: Array, state: tuple[Array, ...], rate: float) -> tuple[Array, Any]:
+    first, largest, steps = 0.9 * state[0] + 0.1 * g, np.maximum(0.999 * state[1], abs(g)), state[2]
+    moved = p - rate * first / (1 - 0.9 ** (steps + 1)) / (largest + 1e-8)
+    return moved, (first, largest, steps + 1)
+
+
+def signed_root(p: Array, g: Array, state: Any, rate: float) -> tuple[Array, Any]:
+    return p - rate * (1 - 2 * (g < 0)) * abs(-g) ** 0.5, state
+
+
+def selected(p: Array, g: Array, state: Any, rate: float) -> tuple[Array, Any]:
+    return p - 0.001 * rate * np.where(g > 0, g, 2 * g), state
+
+
+def clipped(p: Array, g: Array, state: Any, rate: float) -> tuple[Array, Any]:
+    size = np.linalg.norm(g)
+    return p - rate * (g / size if size > 1 else g), state
+
+
+def first_doubled(p: Array, g: Array, state: Any, rate: float) -> tuple[Array, Any]:
+    factor = 2.0 if state[0] == 0 else 1.0
+    return p - rate * factor * g, (state[0] + 1,)
+
+
+def zeros(parameters: Array) -> tuple[Array, ...]:
+    return (np.zeros_like(parameters),)
+
+
+RECORDED = {
+    "lion": (lion, zeros),
+    "adamax": (adamax, lambda p: (np.zeros_like(p), np.zeros_like(p), np.array(0.0))),
+    "signed-root": (signed_root, lambda _: ()),
+    "selected": (selected, lambda _: ()),
+}
+NOT_RECORDED = {
+    "clipped": (clipped, lambda _: ()),
+    "by-mean": (lambda p, g, s, rate: (p - rate * (g - np.mean(g)), s), lambda _: ()),
+    "by-sum": (lambda p, g, s, rate: (p - rate * sum(np.atleast_1d(g)), s), lambda _: ()),
+    "first-doubled": (first_doubled, lambda _: (np.array(0.0),)),
+}
+
+
+@contextmanager
+def registered(name: str, update: Any, start: Any) -> Iterator[Optimizer]:
+    rule = cgprimer.register_optimizer(name, update, start=start, rate=0.01)
+    try:
+        yield rule
+    finally:
+        cgprimer.unregister_optimizer(name)
+
+
+@pytest.mark.parametrize("name", [*RECORDED, *NOT_RECORDED])
+def test_registered_rules_run_as_in_python(name: str) -> None:
+    """Engines run rules that can be recorded; others run in Python with a warning."""
+    update, start = {**RECORDED, **NOT_RECORDED}[name]
+    values = np.array([START["k"], START["b"]])
+    objective, state = Objective(line()), start(values)
+    columns = objective.columns(line_data())
+    settings: dict[str, Any] = {"optimizer": name, "start": START, "epochs": 9}
+    settings |= {"batch_size": None, "schedule": "constant"}
+    for _ in range(9):
+        gradient = objective.sums(columns, values, 5)[1] / 5
+        values, state = update(values, gradient, state, 0.01)
+    with registered(name, update, start) as rule:
+        if name in RECORDED:
+            assert len(record_update(rule).tape) > 2
+            runs = [cgprimer.train(line(), line_data(), engine=e, **settings) for e in ENGINES]
+        else:
+            with refused(TapeError):
+                record_update(rule)
+            with warned(UserWarning, f"{name}'"):
+                runs = [cgprimer.train(line(), line_data(), engine="cpu", **settings)]
+    for run in runs:
+        assert [run.parameters["k"], run.parameters["b"]] == pytest.approx(values, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("update", "start", "values"),
+    [
+        (lambda p, g, state, rate: p, lambda _: (), ""),
+        (lambda p, g, state, rate: (p[:1], state), lambda _: (), ""),
+        (lambda p, g, state, rate: (p, ()), zeros, ""),
+        (lambda p, g, state, rate: (p, state), lambda _: (np.zeros(7),), ""),
+        (lambda p, g, state, rate: (p - unknown, state), lambda _: (), "NameError"),  # noqa: F821
+        (lambda p, g: (p, ()), lambda _: (), ""),
+        (5, lambda _: (), ""),
+    ],
+)
+def test_updates_that_fail_cannot_be_registered(update: Any, start: Any, values: str) -> None:
+    with refused(UsageError, values):
+        cgprimer.register_optimizer("mine", update, start=start)
+    with refused(UsageError, "'mine'"):
+        cgprimer.train(line(), line_data(), optimizer="mine")
+
+
+def test_names_of_built_in_rules_and_losses_cannot_be_changed() -> None:
+    for call in (
+        lambda: cgprimer.register_optimizer("adam", lion, start=zeros),
+        lambda: cgprimer.register_loss("squared-error", "out"),
+        lambda: cgprimer.unregister_optimizer("adam"),
+        lambda: cgprimer.unregister_loss("adam"),
+    ):
+        with refused(UsageError, "registered"):
+            call()
+
+
+# --- coordinate descent and L-BFGS ---------------------------------------------------------------
+
+
+def bowl() -> tuple[Any, Dataset]:
+    """Return 2x^2 + 3y^2, whose output is the loss."""
+    graph = cgprimer.parse("xw = 2*x1^2 + 3*y^2; parameter x1")
+    return graph, Dataset.from_arrays({}, {"xw": [0.0]})
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_two_coordinate_steps_reach_the_minimum_in_either_order(engine: str) -> None:
+    """Case F12."""
+    graph, data = bowl()
+    second_losses = set()
+    for seed in range(6):
+        run = cgprimer.train(
+            graph, data, optimizer="coordinates", learning_rate=1.0, schedule="constant", epochs=2,
+            scale={"x1": 1 / 4, "y": 1 / 6}, start={"x1": 4, "y": 5}, loss="out", seed=seed,
+            engine=engine,
+        )  # fmt: skip
+        assert run.parameters == pytest.approx({"x1": 0.0, "y": 0.0}, abs=1e-14)
+        assert run.step_losses[0] == pytest.approx(107.0)
+        second_losses.add(round(run.step_losses[1], 9))
+    assert second_losses == {75.0, 32.0}
+
+
+def test_coordinate_descent_differentiates_only_the_chosen_parameters(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each update of two coordinates runs the tape of forward mode twice."""
+    passes: list[int] = []
+    create = Objective.__init__
+
+    def create_counting(self: Objective, *arguments: Any, **named: Any) -> None:
+        create(self, *arguments, **named)
+        execute = self.runner.execute
+        self.runner.execute = lambda c, s, samples: passes.append(samples) or execute(c, s, samples)
+
+    monkeypatch.setattr(Objective, "__init__", create_counting)
+    run = cgprimer.train(
+        lecture(), lecture_data(40), optimizer="coordinates", learning_rate=1e-5, epochs=2,
+        batch_size=10, engine="numpy", hyper={"block": 2}, freeze=["ab"],
+    )  # fmt: skip
+    assert passes.count(10) == 8 * 2
+    changed = {name for name, value in run.parameters.items() if value != run.start[name]}
+    assert changed == {"bc", "cd", "ac"}
+
+
+@pytest.mark.parametrize("engine", ["plain", "cpu"])
+def test_coordinates_of_arrays(engine: str) -> None:
+    graph = cgprimer.parse("input x[3]; parameter W[2,3], b[2]; xo = sum(tanh(W @ x + b))")
+    truth = {"W": np.ones((2, 3)), "b": np.zeros(2)}
+    data = cgprimer.make_dataset(graph, truth=truth, samples=50)
+    rules: dict[str, Any] = {"optimizer": "coordinates", "batch_size": None, "engine": engine}
+    run = cgprimer.train(graph, data, epochs=100, **rules)
+    assert run.loss < 0.5 * run.start_loss
+
+
+def test_l_bfgs_stops_at_the_minimum() -> None:
     run = cgprimer.train(lecture(), lecture_data(), optimizer="l-bfgs", epochs=200)
     assert run.loss < 1e-18
     assert run.stopped == "converged"
@@ -184,74 +403,7 @@ def test_l_bfgs_stops_where_nothing_is_left_to_do() -> None:
     few = cgprimer.train(lecture(), lecture_data(), optimizer="l-bfgs", epochs=3)
     assert (few.stopped, few.steps) == ("finished", 3)
     assert few.step_losses == pytest.approx(run.step_losses[:3], rel=1e-9)
-
-
-# --- random coordinate descent -------------------------------------------------------------------
-
-
-def bowl() -> tuple[Any, Dataset]:
-    """F12: 2x^2 + 3y^2, whose output is the loss."""
-    return cgprimer.parse("xw = 2*x1^2 + 3*y^2; parameter x1"), Dataset.from_arrays(
-        {}, {"xw": [0.0]}
-    )
-
-
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("engine", ["plain", "numpy", "cpu"])
-def test_two_coordinates_two_steps_in_either_order(seed: int, engine: str) -> None:
-    graph, data = bowl()
-    run = cgprimer.train(
-        graph, data, optimizer="coordinates", learning_rate=1.0, schedule="constant",
-        scale={"x1": 1 / 4, "y": 1 / 6}, start={"x1": 4, "y": 5}, loss="out", epochs=2, seed=seed,
-        engine=engine,
-    )  # fmt: skip
-    assert run.parameters == pytest.approx({"x1": 0.0, "y": 0.0}, abs=1e-14)
-    assert run.step_losses == pytest.approx([107.0, run.step_losses[1]])
-    assert run.step_losses[1] in (pytest.approx(75.0), pytest.approx(32.0))
-
-
-def test_both_orders_come() -> None:
-    graph, data = bowl()
-    settings: dict[str, Any] = {"loss": "out", "start": {"x1": 4, "y": 5}, "epochs": 1}
-    runs = [
-        cgprimer.train(graph, data, optimizer="coordinates", seed=seed, **settings)
-        for seed in range(8)
-    ]
-    moved = [{n for n, v in run.parameters.items() if v != run.start[n]} for run in runs]
-    assert {frozenset(one) for one in moved} == {frozenset({"x1"}), frozenset({"y"})}
-
-
-def test_only_the_chosen_are_differentiated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A step of one coordinate of four is one run of the tape of forward mode."""
-    from cgprimer.training.objective import Objective
-
-    passes: list[int] = []
-    made = Objective.__init__
-
-    def counting(self: Objective, *given: Any, **more: Any) -> None:
-        made(self, *given, **more)
-        execute = self.runner.execute
-
-        def counted(columns: Any, scalars: Any, samples: int) -> Any:
-            passes.append(samples)
-            return execute(columns, scalars, samples)
-
-        self.runner.execute = counted
-
-    monkeypatch.setattr(Objective, "__init__", counting)
-    cgprimer.train(
-        lecture(), lecture_data(40), optimizer="coordinates", learning_rate=1e-5, epochs=2,
-        batch_size=10, engine="numpy", hyper={"block": 2}, freeze=["ab"],
-    )  # fmt: skip
-    assert passes.count(10) == 8 * 2
-
-
-def test_coordinates_of_arrays() -> None:
-    graph = cgprimer.parse("input x[3]; parameter W[2,3], b[2]; xo = sum(tanh(W @ x + b))")
-    truth = {"W": np.ones((2, 3)), "b": np.zeros(2)}
-    data = cgprimer.make_dataset(graph, truth=truth, samples=50)
-    for engine in ("plain", "cpu"):
-        run = cgprimer.train(
-            graph, data, optimizer="coordinates", epochs=200, batch_size=None, engine=engine
-        )
-        assert run.loss < 0.5 * run.start_loss
+    ridge = cgprimer.train(line(), line_data(), optimizer="l-bfgs", epochs=99, l2=0.1)
+    x = np.stack([line_data().inputs["xa"], np.ones(5)], axis=1)
+    expected = np.linalg.solve(x.T @ x / 5 + 0.1 * np.eye(2), x.T @ line_data().targets["xw"] / 5)
+    assert [ridge.parameters["k"], ridge.parameters["b"]] == pytest.approx(expected, rel=1e-5)

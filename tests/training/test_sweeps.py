@@ -1,4 +1,4 @@
-"""Sweeps: the runs are those that come one by one, and the table says what came out."""
+"""Sweeps over settings, training sets and graphs: each run is that of train()."""
 
 from __future__ import annotations
 
@@ -7,172 +7,215 @@ import io
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer import plot
-from cgprimer.errors import UsageError
+from cgprimer import networks, plot
+from cgprimer.errors import DataError, UsageError
+from cgprimer.training.model_variations import match_columns_to_graph, sample_subset
 from tests.approval import approved, refused
-from tests.cli.cli_tools import COMMAND, bad, computed, environment, good, read_json, run
+from tests.cli.cli_tools import bad, computed, environment, good, read_json
 from tests.plots.plot_tools import entries
+from tests.training.training_graphs import line
 
-LINE = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
-DATA = cgprimer.make_dataset(LINE, samples=120)
-GRID = {
-    "optimizer": ["sgd", "momentum", "adam"],
-    "learning_rate": [0.1, 0.01],
-    "batch_size": [1, 50],
-}
-
-
-def test_each_run_is_the_one_that_train_makes() -> None:
-    found = cgprimer.sweep(LINE, DATA, GRID, epochs=4, jobs=3)
-    assert len(found.runs) == 12
-    assert len({tuple(of.items()) for of in found.varied}) == 12
-    for of, one in zip(found.varied, found.runs, strict=True):
-        alone = cgprimer.train(LINE, DATA, epochs=4, **of)
-        assert one.parameters == alone.parameters
-        assert one.step_losses == alone.step_losses
-        assert one.settings == alone.settings
+DATA = cgprimer.make_dataset(line(), samples=120, noise=0.1)
+INTERRUPTIBLE = (  # a shell starts background processes with SIGINT ignored
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
+    "from cgprimer.cli import main; main()"
+)
 
 
-def test_the_rows_are_the_runs(tmp_path: Path) -> None:
-    found = cgprimer.sweep(LINE, DATA, {"learning_rate": [0.3, 1e-6]}, epochs=9, threshold=0.5,
+def test_each_run_is_that_of_train() -> None:
+    grid = {"optimizer": ["sgd", "adam"], "learning_rate": [0.1, 0.01], "batch_size": [1, 50]}
+    found = cgprimer.sweep(line(), DATA, grid, epochs=3, jobs=3)
+    assert len({tuple(varied.items()) for varied in found.varied}) == len(found.runs) == 8
+    for varied, run in zip(found.varied, found.runs, strict=True):
+        single = cgprimer.train(line(), DATA, epochs=3, **varied)
+        assert run.parameters == single.parameters
+        assert run.step_losses == single.step_losses
+        assert run.settings == single.settings
+
+
+def test_rows_summarize_runs() -> None:
+    found = cgprimer.sweep(line(), DATA, {"learning_rate": [1e-6, 0.3]}, epochs=9, threshold=0.5,
                            optimizer="sgd", validation=0.25)  # fmt: skip
-    fast, slow = found.rows()
-    assert fast["loss"] == found.runs[0].loss
-    assert fast["least"] == min(found.runs[0].epoch_losses)
-    assert fast["validation"] == found.runs[0].validation_losses[-1]
-    below = [k for k, loss in enumerate(found.runs[0].epoch_losses, 1) if loss < 0.5]
+    slow, fast = found.rows()
+    assert found.best is found.runs[1]
+    assert fast["loss"] == found.runs[1].loss
+    assert fast["least"] == min(found.runs[1].epoch_losses)
+    assert fast["validation"] == found.runs[1].validation_losses[-1]
+    below = [k for k, loss in enumerate(found.runs[1].epoch_losses, 1) if loss < 0.5]
     assert fast["steps"] == below[0] * 2  # 90 samples in batches of 50
     assert slow["steps"] is None
-    assert found.best is found.runs[0]
     rows = list(csv.DictReader(io.StringIO(found.to_csv())))
-    assert [float(row["loss"]) for row in rows] == [one.loss for one in found.runs]
-    assert rows[1]["steps"] == ""
+    assert [float(row["loss"]) for row in rows] == [run.loss for run in found.runs]
+    assert rows[0]["steps"] == ""
     assert "steps to 0.5" in found.table()
 
 
-def test_what_diverges_is_said_and_the_rest_goes_on() -> None:
-    found = cgprimer.sweep(LINE, DATA, {"learning_rate": [0.1, 50.0]}, optimizer="sgd", epochs=30)
-    assert [one.stopped for one in found.runs] == ["finished", "diverged"]
-    assert found.best is found.runs[0]
-    assert "diverges" in " ".join(entries(plot.sweep(found)))
-    vary = {"optimizer": ["sgd", "adam"], "learning_rate": [0.1, 50.0]}
-    panels = [axes.get_title() for axes in plot.sweep(cgprimer.sweep(LINE, DATA, vary)).axes]
-    assert panels == ["sgd\ndiverges: 50", "adam"]
+def test_runs_that_diverge_are_reported() -> None:
+    vary = {"optimizer": ["sgd", "adam"], "learning_rate": [50.0, 0.1]}
+    found = cgprimer.sweep(line(), DATA, vary, epochs=30)
+    assert [run.stopped for run in found.runs] == ["diverged"] + ["finished"] * 3
+    assert found.best is min(found.runs[1:], key=lambda run: run.loss)
+    figure = plot.sweep(found)
+    assert [axes.get_title() for axes in figure.axes] == ["sgd\ndiverges: 50", "adam"]
+    vary = {"learning_rate": [0.1, 50.0]}
+    single = cgprimer.sweep(line(), DATA, vary, optimizer="sgd", epochs=60)  # up to 1e300
+    assert "diverges" in " ".join(entries(plot.sweep(single)))
+
+
+# --- training sets and graphs --------------------------------------------------------------------
+
+
+def test_training_sets_share_their_validation_samples() -> None:
+    result = cgprimer.sweep(line(), DATA, {"samples": [10, 90]}, epochs=5)
+    assert [run.settings["samples"] for run in result.runs] == [10, 90]
+    assert [run.settings["validation_samples"] for run in result.runs] == [30, 30]
+    rest, held_out = DATA.split(0.25, 0)
+    subset = sample_subset(rest, 10, 0)
+    assert {*subset.inputs["xa"]} < {*rest.inputs["xa"]}
+    single = cgprimer.train(line(), subset, epochs=5, validation=held_out)
+    assert result.runs[0].parameters == single.parameters
+    assert result.runs[0].validation_losses == single.validation_losses
+    vary = {"samples": [3, 90], "seed": [0, 1]}
+    curve = cgprimer.sweep(line(), DATA, vary, optimizer="l-bfgs", epochs=50)
+    ends = np.array([run.validation_losses[-1] for run in curve.runs]).reshape(2, 2).mean(axis=1)
+    assert ends[0] > 1.2 * ends[1]
+    figure = plot.sweep(curve)
+    assert figure.axes[0].get_xlabel() == "training samples"
+    lines = {one.get_label(): one.get_ydata() for one in figure.axes[0].lines}
+    np.testing.assert_allclose(lines["validation"], ends)
+
+
+def test_graphs_are_trained_on_equal_samples() -> None:
+    models = {size: networks.mlp(size) for size in ("1-2-1", "1-8-1")}
+    result = cgprimer.sweep(line(), DATA, {"graph": models}, epochs=3, validation=0.25)
+    assert [row["graph"] for row in result.rows()] == ["1-2-1", "1-8-1"]
+    graph = models["1-8-1"]
+    part, others = (match_columns_to_graph(graph, one) for one in DATA.split(0.25, 0))
+    single = cgprimer.train(graph, part, epochs=3, validation=others)
+    np.testing.assert_allclose(result.runs[1].validation_losses, single.validation_losses)
+    ticks = [text.get_text() for text in plot.sweep(result).axes[0].get_xticklabels()]
+    assert ticks == ["1-2-1", "1-8-1"]
+
+
+def test_columns_are_matched_by_name_or_by_position() -> None:
+    data = cgprimer.Dataset.from_arrays({"a": [1.0, 2.0], "b": [3.0, 4.0]}, {"y": [0.0, 1.0]})
+    network = match_columns_to_graph(networks.mlp("2-3-1"), data)
+    assert network.inputs["x"].tolist() == [[1.0, 3.0], [2.0, 4.0]]
+    assert network.targets["xo"].tolist() == [[0.0], [1.0]]
+    swapped = match_columns_to_graph(cgprimer.parse("input b, a; y = k*a*b"), data)
+    assert swapped.inputs["a"].tolist() == [1.0, 2.0]
+    with refused(DataError, "3 ... 2"):
+        match_columns_to_graph(networks.mlp("3-1"), data)
 
 
 @pytest.mark.parametrize(
-    ("vary", "said"),
+    ("vary", "error", "values"),
     [
-        ({}, ""),
-        ({"learning_rat": [0.1]}, "'learning_rate'"),
-        ({"epochs": 3}, ""),
-        ({"optimizer": "sgd,adam"}, ""),
-        ({"epochs": []}, ""),
-        ({"epochs": [1, -1]}, ""),
-        ({"seed": list(range(101)), "epochs": list(range(101))}, "10,201 runs"),
+        ({}, UsageError, ""), ({"learning_rat": [0.1]}, UsageError, "'learning_rate'"),
+        ({"epochs": 3}, UsageError, ""), ({"optimizer": "sgd,adam"}, UsageError, ""),
+        ({"epochs": []}, UsageError, ""), ({"epochs": [1, -1]}, UsageError, ""),
+        ({"seed": [*range(101)], "epochs": [*range(101)]}, UsageError, "10,201 runs"),
+        ({"samples": [10, 91]}, UsageError, "90"), ({"samples": [0, 5]}, UsageError, "got 0"),
+        ({"samples": "10"}, UsageError, ""), ({"graph": line()}, UsageError, ""),
+        ({"graph": {"a": "xw = k*xa"}}, UsageError, ""), ({"graph": {}}, UsageError, ""),
+        ({"graph": {"a": networks.mlp("2-1")}}, DataError, "2"),
     ],
-)
-def test_mistakes_are_said_before_any_run(vary: dict, said: str, monkeypatch) -> None:
+)  # fmt: skip
+def test_wrong_arguments_are_found_before_any_run(
+    vary: dict, error: type[Exception], values: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("cgprimer.training.sweeps.train", lambda *_, **__: pytest.fail("a run"))
-    with refused(UsageError, said):
-        cgprimer.sweep(LINE, DATA, vary)
+    with refused(error, values):
+        cgprimer.sweep(line(), DATA, vary)
 
 
-@pytest.mark.parametrize("option", ["l1", "l2", "max-norm"])
-def test_a_penalty_varies_and_may_be_given_by_name(option):
-    key = option.replace("-", "_")
-    rows = read_json("sweep", "lecture", f"--{option}", "0.5,2", "--epochs", "1", "--json")["runs"]
-    assert [row[key] for row in rows] == [0.5, 2.0]
-    words = (f"--{option}", "cd=2", "--seeds", "0,1", "--epochs", "1", "--json")
-    rows = read_json("sweep", "lecture", *words)["runs"]
-    assert [row["seed"] for row in rows] == [0, 1]
-    assert "'x'" in bad("sweep", "lecture", f"--{option}", "0.5,x")
+# --- the command ---------------------------------------------------------------------------------
 
 
 def test_the_command(tmp_path: Path) -> None:
     words = ("sweep", "lecture", "--optimizer", "sgd,adam", "--learning-rate", "1e-4,0.1",
-             "--samples", "200", "--epochs", "6")  # fmt: skip
+             "--samples", "200", "--epochs", "3")  # fmt: skip
     text = good(*words, "--csv", "s.csv", "--plot", "s.svg", cwd=tmp_path)
     assert len(text.splitlines()) == 6
+    assert (tmp_path / "s.svg").exists()
     rows = list(csv.DictReader(io.StringIO((tmp_path / "s.csv").read_text())))
     assert [(row["optimizer"], row["learning_rate"]) for row in rows] == [
         ("sgd", "0.0001"), ("sgd", "0.1"), ("adam", "0.0001"), ("adam", "0.1")]  # fmt: skip
-    told = read_json(*words, "--json")
-    assert [str(row["loss"]) for row in told["runs"]] == [row["loss"] for row in rows]
+    listed = read_json(*words)["runs"]
+    assert [str(row["loss"]) for row in listed] == [row["loss"] for row in rows]
     assert "--force" in bad(*words, "--csv", "s.csv", cwd=tmp_path)
-    good(*words, "--csv", "s.csv", "--force", cwd=tmp_path)
-    seeds = read_json("sweep", "lecture", "--seeds", "0,1,2", "--epochs", "1", "--json")
-    assert [row["seed"] for row in seeds["runs"]] == [0, 1, 2]
-    assert len({row["loss"] for row in seeds["runs"]}) == 3
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "name", "expected"),
     [
-        (["--epochs", "3"], ""),
-        (["--optimizer", "sgd,adamx"], "'adam'"),
-        (["--learning-rate", "0.1,x"], "'x'"),
-        (["--epochs", "1,2", "--jobs", "0"], "--jobs"),
-        (["--epochs", "1,2", "--plot", "a.jpg"], ".pdf"),
-        (["--epochs", "1,2", "--data", "nowhere.csv"], "nowhere.csv"),
+        (("--seeds", "0,1,2"), "seed", [0, 1, 2]),
+        (("--l2", "0.5,2"), "l2", [0.5, 2.0]),
+        (("--max-norm", "cd=2", "--seeds", "0,1"), "seed", [0, 1]),
+        (("--samples", "20,50", "--validation", "0.5"), "samples", [20, 50]),
+        (("--sizes", "1-2-1,1-3-1"), "graph", ["1-2-1", "1-3-1"]),
+        (("--graphs", "olah"), "graph", ["lecture", "olah"]),
+        (("--loss", "squared-error,xa^2*(out - target)^2"), "loss_function",
+         ["squared-error", "xa^2*(out - target)^2"]),
+    ],
+)  # fmt: skip
+def test_options_that_vary(words: tuple[str, ...], name: str, expected: list) -> None:
+    rows = read_json("sweep", "lecture", *words, "--epochs", "1")["runs"]
+    assert [row[name] for row in rows] == expected
+    assert len({row["loss"] for row in rows}) == len(rows)
+
+
+def test_networks_on_a_file(tmp_path: Path) -> None:
+    (tmp_path / "own.csv").write_text("height,width,label\n1,2,0\n3,4,1\n5,6,1\n7,8,0\n")
+    words = ("sweep", "--sizes", "2-2-1,2-4-1", "--data", "own.csv", "--epochs", "2")
+    assert "2-4-1" in good(*words, "--validation", "0.25", "--activation", "relu", cwd=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("words", "values"),
+    [
+        (["lecture", "--epochs", "3"], ""),
+        (["lecture", "--optimizer", "sgd,adamx"], "'adam'"),
+        (["lecture", "--learning-rate", "0.1,x"], "'x'"),
+        (["lecture", "--epochs", "1,2", "--jobs", "0"], "--jobs"),
+        (["lecture", "--epochs", "1,2", "--plot", "a.jpg"], ".pdf"),
+        (["lecture", "--epochs", "1,2", "--activation", "relu"], "--sizes"),
+        (["lecture", "--graphs", "lecture"], ""),
+        (["lecture", "--graphs", "nowhere.cg"], "nowhere.cg"),
+        (["lecture", "--sizes", "2-1,2-2-1"], "2"),
+        (["lecture", "--sizes", "1-2-1,1-3-1", "--activation", "rleu"], "rleu"),
+        (["--sizes", "2-4-1"], "--data"),
+        (["--sizes", "1-x"], "1-x"),
+        ([], ""),
     ],
 )
-def test_mistakes_on_the_command_line(words: list[str], said: str) -> None:
-    approved(bad("sweep", "lecture", *words), said)
+def test_wrong_options(words: list[str], values: str) -> None:
+    approved(bad("sweep", *words), values)
 
 
 @pytest.mark.slow
-def test_an_interrupted_sweep_says_what_was_done(tmp_path: Path) -> None:
+def test_an_interrupted_sweep_reports_finished_runs(tmp_path: Path) -> None:
     words = ["sweep", "lecture", "--epochs", "400000,400001,400002", "--jobs", "2"]
-    words += ["--csv", "s.csv"]
+    command = [sys.executable, "-c", INTERRUPTIBLE, *words, "--csv", "s.csv"]
     with subprocess.Popen(
-        [COMMAND, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        cwd=tmp_path, env=environment(),
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
+        env=environment(), start_new_session=True,
     ) as process:  # fmt: skip
-        computed(process, 2)
-        os.kill(process.pid, signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        try:
+            computed(process, 2)
+            os.kill(process.pid, signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == 130, err
     assert "interrupted" in out
     assert "Traceback" not in err
     assert (tmp_path / "s.csv").exists()
-
-
-def test_help_names_every_setting() -> None:
-    text = run("sweep", "--help").stdout
-    assert all(f"--{n}" in text for n in ("optimizer", "learning-rate", "seeds", "threshold"))
-
-
-def test_many_optimizers_have_a_panel_each() -> None:
-    names = ["sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam", "adamw"]
-    vary = {"optimizer": names, "learning_rate": [1e-3, 1e3, 1e4, 1e5]}
-    found = cgprimer.sweep(LINE, DATA, vary, epochs=2)
-    figure = plot.sweep(found)
-    shown = [axes for axes in figure.axes if axes.get_visible()]
-    assert [axes.get_title().split("\n")[0] for axes in shown] == names
-    assert shown[3].xaxis.get_tick_params()["labelbottom"]  # below it is no panel
-    assert "diverge" in shown[0].get_title()
-    many = cgprimer.sweep(LINE, DATA, {"seed": [*range(12)], "batch_size": [5, 10]}, epochs=1)
-    assert [axes.get_title() for axes in plot.sweep(many).axes] == ["5", "10"]
-
-
-def test_losses_that_vary_find_their_columns_and_are_told(tmp_path: Path) -> None:
-    (tmp_path / "d.csv").write_text("x,y,w\n0,1,1\n1,3,2\n2,4,1\n")
-    losses = "squared-error,w*(out - target)^2"
-    rows = read_json("sweep", "-e", "y = a + b*x", "--data", "d.csv", "--loss", losses,
-                     "--epochs", 1, cwd=tmp_path)["runs"]  # fmt: skip
-    assert [row["loss_function"] for row in rows] == losses.split(",")
-    assert rows[0]["loss"] != rows[1]["loss"]
-
-
-def test_targets_are_not_normalised_where_no_output_has_their_name(tmp_path: Path) -> None:
-    graph = cgprimer.parse("y = a + b*x")
-    data = cgprimer.Dataset.from_arrays({"x": [0.0, 1.0, 2.0]}, {"w": [1.0, 3.0, 4.0]})
-    with refused(UsageError, "'y'"):
-        cgprimer.train(graph, data, loss="(y - w)^2", normalize="all")
-    assert cgprimer.train(graph, data, loss="(y - w)^2", normalize="inputs", epochs=1).scales

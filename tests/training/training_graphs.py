@@ -1,18 +1,22 @@
-"""Small graphs and datasets that the tests of training share."""
+"""Graphs, datasets and helpers that the tests of training share."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import cgprimer
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.training.data import Dataset
+from cgprimer.training.loop import TrainingRun
 
 LECTURE = Path(__file__).resolve().parents[2] / "examples" / "lecture.cg"
 TRUTH = {"ab": 1.0, "bc": 2.0, "cd": 3.0, "ac": 4.0}
+PLAIN: dict[str, Any] = {"optimizer": "sgd", "schedule": "constant"}  # gradient descent
 
 
 @cache
@@ -53,3 +57,19 @@ def two_targets() -> Dataset:
     inputs = {name: random.uniform(-1, 1, SAMPLES) for name in ("xa", "xb")}
     targets = {"xw": np.sin(inputs["xa"]), "xv": inputs["xb"] ** 2}
     return Dataset.from_arrays(inputs, targets)
+
+
+def fields_of(run: TrainingRun) -> dict[str, Any]:
+    """Return what equal runs have in common: everything except the graph and the time."""
+    fields = {name: v for name, v in vars(run).items() if name not in ("seconds", "graph")}
+    return {**fields, "state": [np.asarray(part).tolist() for part in run.state]}
+
+
+def interrupt_at(step: int) -> Callable[[int, int, float], None]:
+    """Return a callback that interrupts training after an update."""
+
+    def stop(updates: int, _total: int, _loss: float) -> None:
+        if updates >= step:
+            raise KeyboardInterrupt
+
+    return stop

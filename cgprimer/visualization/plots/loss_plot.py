@@ -122,6 +122,8 @@ def _scale_axes(axes: Any, log_axes: str, limits: tuple[float | None, float | No
     else:
         slide.use_linear_axis(axes, "x", integers=True)
     if "y" in log_axes:
+        if None not in limits:  # otherwise the automatic limits of the log axis can overflow
+            axes.set_ylim(*limits)
         axes.set_yscale("log", nonpositive="mask")  # a loss that is exactly 0 leaves a gap
         axes.set_ylim(*limits)
         slide.use_log_axis(axes, "y")

@@ -1,0 +1,337 @@
+"""Training of graphs with arrays: losses and steps by numpy, and agreement with scalar graphs."""
+
+from __future__ import annotations
+
+import tracemalloc
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cgprimer
+from cgprimer.core.graph import ExpressionGraph
+from cgprimer.errors import CgprimerError, DataError, NonFiniteError, ShapeError, UsageError
+from cgprimer.training import python_updates
+from cgprimer.training.data import Dataset
+from cgprimer.training.epoch_strategy import update_parameters
+from cgprimer.training.identifiability import identifiability
+from cgprimer.training.objective import Objective, loss_and_gradient
+from cgprimer.training.optimizers import OPTIMIZERS
+from cgprimer.visualization.plots.loss_landscape import landscape
+from tests.approval import refused
+from tests.training.training_graphs import PLAIN
+
+Array = Any
+METHODS = ("finite-difference", "symbolic", "forward", "reverse", "path-sum")
+NETWORK = """
+    input x[4]
+    parameter W1[8,4], b1[8], W2[8,8], b2[8], w3[8], b3
+    xh = tanh(W1 @ x + b1)
+    xg = tanh(W2 @ xh + b2)
+    xo = w3 @ xg + b3
+"""
+
+
+@cache
+def network() -> ExpressionGraph:
+    return cgprimer.parse(NETWORK)
+
+
+@cache
+def scalar_network() -> ExpressionGraph:
+    """Return the same network, written with scalars."""
+
+    def layer(out: str, weights: str, bias: str, inputs: str, m: int, n: int) -> list[str]:
+        sums = (" + ".join(f"{weights}{i}_{j}*{inputs}{j}" for j in range(n)) for i in range(m))
+        return [f"{out}{i} = tanh({total} + {bias}{i})" for i, total in enumerate(sums)]
+
+    lines = layer("xh", "W1_", "b1_", "x_", 8, 4) + layer("xg", "W2_", "b2_", "xh", 8, 8)
+    last = " + ".join(f"w3_{i}*xg{i}" for i in range(8))
+    return cgprimer.parse([*lines, f"xo = {last} + b3"])
+
+
+@cache
+def point(seed: int = 0) -> dict[str, Array]:
+    random, graph = np.random.default_rng(seed), network()
+    return {n: random.normal(size=graph.shapes.get(n, ())) for n in graph.parameters}
+
+
+@cache
+def network_data(samples: int = 300) -> Dataset:
+    return cgprimer.make_dataset(network(), truth=point(5), samples=samples, seed=3)
+
+
+def scalar_data() -> Dataset:
+    columns = {f"x_{j}": network_data().inputs["x"][:, j] for j in range(4)}
+    return Dataset.from_arrays(columns, {"xo": network_data().targets["xo"]})
+
+
+def split(values: dict[str, Array]) -> dict[str, float]:
+    """Return the elements of arrays by the names of the scalar network."""
+    return {
+        "_".join([name, *map(str, index)]): float(element)
+        for name, value in values.items()
+        for index, element in np.ndenumerate(value)
+    }
+
+
+# --- loss and gradient ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_a_network_trains_as_the_same_network_of_scalars(optimizer: str) -> None:
+    rules: dict[str, Any] = {"optimizer": optimizer, "learning_rate": 0.01, "epochs": 2}
+    expected = cgprimer.train(
+        scalar_network(), scalar_data(), start=split(point()), engine="numpy", **rules
+    )
+    call = loss_and_gradient(scalar_network(), scalar_data(), engine="numpy")
+    loss, gradient = call(split(point()))
+    for engine in ("plain", "auto"):
+        found = loss_and_gradient(network(), network_data(), engine=engine)(point())
+        assert found[0] == pytest.approx(loss, rel=1e-12)
+        assert found[1]["W1"].shape == (8, 4)
+        assert split(found[1]) == pytest.approx(gradient, rel=1e-9, abs=1e-9)
+        run = cgprimer.train(network(), network_data(), start=point(), engine=engine, **rules)
+        assert run.loss < 0.6 * run.start_loss
+        assert run.step_losses == pytest.approx(expected.step_losses, rel=1e-9)
+        assert split(run.parameters) == pytest.approx(expected.parameters, rel=1e-7)
+        assert type(run.parameters["b3"]) is float
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_methods_agree(method: str) -> None:
+    graph = cgprimer.parse("input x[2]; parameter W[3,2], b[3]; xh = tanh(W @ x + b); xo = xh[1:]")
+    random = np.random.default_rng(1)
+    at = {"W": random.normal(size=(3, 2)), "b": random.normal(size=3)}
+    data = cgprimer.make_dataset(graph, truth={"W": 0.5, "b": [1, 0, -1]}, samples=20)
+    x, target = data.inputs["x"], data.targets["xo"]
+    out = np.tanh(x @ at["W"].T + at["b"])
+    error = np.concatenate([np.zeros((20, 1)), out[:, 1:] - target], axis=1)
+    slope = 2 * error * (1 - out**2)
+    loss, gradient = loss_and_gradient(graph, data, method=method)(at)
+    rel = 1e-6 if method == "finite-difference" else 1e-11
+    assert loss == pytest.approx((error**2).sum(), rel=1e-12)
+    np.testing.assert_allclose(gradient["W"], slope.T @ x, rtol=rel, atol=1e-12)
+    np.testing.assert_allclose(gradient["b"], slope.sum(axis=0), rtol=rel, atol=1e-12)
+
+
+LOSSES = {
+    "half-squared-error": lambda out, target: (out - target) ** 2 / 2,
+    "absolute-error": lambda out, target: abs(out - target),
+    "cross-entropy": lambda out, t: -t * np.log(out) - (1 - t) * np.log(1 - out),
+    "-sum(target*log_softmax(out))": lambda out, t: (
+        -t * (out - np.log(np.exp(out).sum(axis=-1, keepdims=True)))
+    ),
+}
+
+
+@pytest.mark.parametrize("engine", ["plain", "cpu"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_losses_of_arrays_are_sums_over_elements(loss: str, engine: str) -> None:
+    graph = cgprimer.parse("input x[2]; parameter W[2,3,2]; xo = sigmoid(W @ x)")
+    random = np.random.default_rng(2)
+    x, targets = random.normal(size=(7, 2)), random.uniform(size=(7, 2, 3))
+    at = random.normal(size=(2, 3, 2))
+    expected = LOSSES[loss](1 / (1 + np.exp(-np.einsum("ijk,nk->nij", at, x))), targets).sum()
+    data = Dataset.from_arrays({"x": x}, {"xo": targets})
+    total = loss_and_gradient(graph, data, loss=loss, engine=engine)({"W": at})
+    mean = loss_and_gradient(graph, data, loss=loss, engine=engine, reduction="mean")({"W": at})
+    assert total[0] == pytest.approx(expected, rel=1e-12)
+    assert mean[0] == pytest.approx(expected / 7, rel=1e-12)
+    np.testing.assert_allclose(mean[1]["W"] * 7, total[1]["W"], rtol=1e-12)
+
+
+@settings(max_examples=8)
+@given(st.data())
+def test_gradients_of_random_networks_are_directional_derivatives(data: st.DataObject) -> None:
+    n, m, k = (data.draw(st.integers(1, 4)) for _ in range(3))
+    function = data.draw(st.sampled_from(["tanh", "sigmoid", "sin", "softmax", "exp"]))
+    graph = cgprimer.parse(
+        f"input x[{n}]; parameter W[{m},{n}], b[{m}], V[{m},{k}], c\n"
+        f"xh = {function}(W @ x + b); xo = c*(xh @ V) - x[0]; xp = mean(xo) + c"
+    )
+    random = np.random.default_rng(data.draw(st.integers(0, 10)))
+    at, way = (
+        {p: random.normal(size=graph.shapes.get(p, ())) for p in graph.parameters} for _ in "ab"
+    )
+    samples = data.draw(st.integers(1, 5))
+    made = cgprimer.make_dataset(graph, truth=way, samples=samples, noise=0.1)
+    loss, gradient = loss_and_gradient(graph, made, engine="plain")(at)
+    other, slopes = loss_and_gradient(graph, made, engine="cpu")(at)
+    assert other == pytest.approx(loss, rel=1e-10)
+    for name, value in gradient.items():
+        np.testing.assert_allclose(slopes[name], value, rtol=1e-9, atol=1e-9)
+    call, h = loss_and_gradient(graph, made), 1e-6
+    high, low = (call({p: at[p] + s * h * way[p] for p in at})[0] for s in (1, -1))
+    along = sum(float(np.sum(gradient[p] * way[p])) for p in at)
+    assert along == pytest.approx((high - low) / (2 * h), rel=1e-4, abs=1e-5 * (1 + loss))
+
+
+def test_auto_expands_small_networks_but_not_large_matrices() -> None:
+    large = cgprimer.parse("input x[64]; parameter W[128,64], v[128]; xo = v @ tanh(W @ x)")
+    assert Objective(network(), samples=100_000).in_numbers
+    assert not Objective(network(), samples=1).in_numbers  # faster than compiling
+    assert not Objective(large, samples=100_000).in_numbers
+    first = Objective(large, samples=100_000)
+    assert Objective(large, samples=100_001).runner is first.runner is not None
+
+
+def test_arrays_without_inputs() -> None:
+    graph = cgprimer.parse("parameter w[3]; xo = w^2; input xa; xp = xa + 0*sum(w)")
+    data = Dataset.from_arrays({"xa": [1.0, 2.0]}, {"xo": np.ones((2, 3)), "xp": [1.0, 2.0]})
+    loss, gradient = loss_and_gradient(graph, data)({"w": [1.0, 2.0, 3.0]})
+    assert loss == 2 * (9 + 64)
+    np.testing.assert_array_equal(gradient["w"], 2 * 4 * np.array([0.0, 6.0, 24.0]))
+
+
+# --- training ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ["plain", "numpy", "cpu", "auto"])
+def test_two_gaussian_classes_by_numpy(engine: str) -> None:
+    """Cases A5, A6 and F16, with the three steps of the lecture."""
+    graph = cgprimer.parse("input x[2]; parameter w1[2,10], w2[10,2]; xo = relu(x @ w1) @ w2")
+    random = np.random.default_rng(0)
+    labels = np.repeat([1.0, 2.0], 100)
+    order = random.permutation(200)
+    x = (random.normal(1 + 2 * labels[:, None], 1, (200, 2)))[order]
+    targets = np.stack([labels, labels], axis=1)[order]
+    start = {"w1": random.normal(size=(2, 10)), "w2": random.normal(size=(10, 2))}
+    w1, w2 = start["w1"], start["w2"]
+    for row, label in zip(x, targets, strict=True):
+        h = row @ w1
+        grad_y = 2 * (np.maximum(h, 0) @ w2 - label)
+        grad_h = np.where(h > 0, w2 @ grad_y, 0)
+        w1, w2 = w1 - 1e-3 * np.outer(row, grad_h), w2 - 1e-3 * np.outer(np.maximum(h, 0), grad_y)
+    run = cgprimer.train(
+        graph, Dataset.from_arrays({"x": x}, {"xo": targets}), start=start, engine=engine,
+        learning_rate=1e-3, epochs=1, batch_size=1, shuffle=False, **PLAIN,
+    )  # fmt: skip
+    np.testing.assert_allclose(run.parameters["w1"], w1, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(run.parameters["w2"], w2, rtol=1e-12, atol=1e-12)
+    assert np.abs(w1 - start["w1"]).max() > 1e-2
+
+
+def test_start_values_are_seeded_or_given() -> None:
+    given_bias = np.arange(8.0)
+    one, other = (
+        cgprimer.train(
+            network(), network_data(), epochs=0, seed=4, start={"b1": given_bias, "w3": 0.5}
+        )
+        for _ in range(2)
+    )
+    for name, value in one.start.items():
+        np.testing.assert_array_equal(value, other.start[name])
+    np.testing.assert_array_equal(one.start["w3"], np.full(8, 0.5))
+    assert 0 <= one.start["W1"].min() < one.start["W1"].max() < 1
+    given_bias[0] = 7.0
+    np.testing.assert_array_equal(one.start["b1"], np.arange(8.0))
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam"])
+def test_single_precision_stays_single(optimizer: str) -> None:
+    rules: dict[str, Any] = {"optimizer": optimizer, "learning_rate": 1e-3, "epochs": 2}
+    exact = cgprimer.train(network(), network_data(), start=point(), **rules)
+    single = cgprimer.train(network(), network_data(), start=point(), dtype="float32", **rules)
+    assert single.step_losses == pytest.approx(exact.step_losses, rel=1e-4)
+    assert single.step_losses != exact.step_losses
+    columns = Objective(network(), dtype="float32", engine="plain").columns(network_data())
+    assert {column.dtype.name for column in columns.values()} == {"float32"}
+    rule, ones = OPTIMIZERS[optimizer], np.ones(4, np.float32)
+    moved, state = update_parameters(rule, ones, ones, rule.start(ones), 0.1)
+    assert {part.dtype.name for part in (moved, *state) if part.ndim} == {"float32"}
+
+
+def test_epochs_copy_samples_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, x = cgprimer.parse("input x[64]; parameter w[64]; y = w @ x"), np.ones((20_003, 64))
+    rules: dict[str, Any] = {"batch_size": 1000, "epochs": 2, "engine": "plain"}
+    data = Dataset.from_arrays({"x": x}, {"y": np.sin(np.arange(20_003.0))})
+    whole = cgprimer.train(graph, data, **rules)
+    monkeypatch.setattr(python_updates, "_CHUNK_BYTES", 2**20)
+    tracemalloc.start()
+    try:
+        found = cgprimer.train(graph, data, **rules)
+        assert tracemalloc.get_traced_memory()[1] < x.nbytes / 2
+    finally:
+        tracemalloc.stop()
+    np.testing.assert_array_equal(found.parameters["w"], whole.parameters["w"])
+    assert found.step_losses == whole.step_losses
+
+
+# --- wrong shapes and values ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("start", "error"),
+    [
+        ({"b1": [1.0, 2.0]}, ShapeError), ({"b1": np.ones((3, 8))}, ShapeError),
+        ({"b3": [1.0, 2.0]}, UsageError), ({"b1": [[1.0], [2.0, 3.0]]}, UsageError),
+        ({"b1": np.full(8, np.nan)}, UsageError), ({"b1": np.full(8, "a")}, UsageError),
+        ({"b1": np.ones(8, complex)}, UsageError), ({"b1": None}, UsageError),
+    ],
+)  # fmt: skip
+def test_parameters_of_other_shapes_are_refused(start: Any, error: type[CgprimerError]) -> None:
+    (name,) = start
+    with refused(error, name):
+        cgprimer.train(network(), network_data(), start=start)
+    if repr(start[name]) != repr(np.full(8, np.nan)):  # a loss may be evaluated at nan
+        with refused(CgprimerError, name):
+            loss_and_gradient(network(), network_data())({**point(), **start})
+
+
+def test_data_of_other_shapes_are_refused() -> None:
+    inputs = {"x": np.ones((5, 3))}
+    with refused(DataError, "'x' ... [4] ... x[3]"):
+        cgprimer.train(network(), Dataset.from_arrays(inputs, {"xo": np.ones(5)}))
+    data = Dataset.from_arrays({"x": np.ones((5, 4))}, {"xo": np.ones((5, 1))})
+    with refused(DataError, "'xo' ... [1]"):
+        loss_and_gradient(network(), data)
+
+
+@pytest.mark.parametrize("engine", ["plain", "cpu"])
+def test_elements_that_are_not_finite_are_named(engine: str) -> None:
+    graph = cgprimer.parse("input x[3]; parameter w[3]; xh = log(w*x); xo = sum(xh)")
+    x = np.ones((5, 3))
+    x[2, 1] = -1.0
+    data = Dataset.from_arrays({"x": x}, {"xo": np.zeros(5)})
+    with pytest.raises(NonFiniteError) as caught:
+        cgprimer.train(graph, data, start={"w": 1.0}, engine=engine, shuffle=False)
+    assert "xh[1] = log(w*x) is nan for sample 2 (x=[1, -1, 1])" in str(caught.value)
+    assert caught.value.run.parameters["w"].shape == (3,)
+
+
+# --- reports and plots ---------------------------------------------------------------------------
+
+
+def test_runs_are_converted_to_scalars() -> None:
+    run = cgprimer.train(network(), network_data(), epochs=2)
+    last = f"{run.parameters['b3']:.6g}"
+    assert repr(run).endswith(f"W1[8,4], b1[8], W2[8,8], b2[8], w3[8], b3={last}>")
+    scalars = run.in_numbers()
+    assert len(scalars.parameters) == 8 * 4 + 8 + 64 + 8 + 8 + 1
+    assert scalars.parameters["W2[3,5]"] == run.parameters["W2"][3, 5]
+    assert scalars.truth["b1[7]"] == run.truth["b1"][7]
+    recorded = [value[0, 1] for value in run.recorded_parameters["W1"]]
+    assert scalars.recorded_parameters["W1[0,1]"] == recorded
+    figure = cgprimer.plot.parameters(run, names=["W1[0,1]", "b3"])
+    assert [axes.get_title() for axes in figure.axes] == ["W1[0,1]", "b3"]
+    with refused(UsageError, "'b1"):
+        cgprimer.plot.parameters(run, names="b1[9]")
+
+
+def test_identifiability_and_loss_surface_of_elements() -> None:
+    graph = cgprimer.parse("input x[2]; parameter a[2], b[2]; xo = sum((a + b)*x)")
+    data = cgprimer.make_dataset(graph, truth={"a": [1, 2], "b": [3, 4]}, samples=50)
+    found = identifiability(graph, data, {"a": np.array([1.0, 2.0]), "b": np.array([3.0, 4.0])})
+    assert found.rank == 2
+    assert found.null_directions == ({"a[0]": 1.0, "b[0]": -1.0}, {"a[1]": 1.0, "b[1]": -1.0})
+    assert found.determined == ({"a[0]": 1.0, "b[0]": 1.0}, {"a[1]": 1.0, "b[1]": 1.0})
+    graph = cgprimer.parse("input x[2]; parameter w[2] = [3, -1], b = 1; xo = w @ x + b")
+    surface = landscape(graph, ["w[1]", "b"], optimizers=["sgd"], steps=50, grid=13)
+    assert surface.lowest == surface.reference == (-1.0, 1.0)
+    assert surface.paths[0].losses[-1] < surface.paths[0].losses[0]
+    with refused(UsageError, "'w'"):
+        landscape(graph, ["w", "b"])

@@ -1,0 +1,344 @@
+"""Whole runs: results, seeds, resuming, interruption, stopping rules, non-finite values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cgprimer
+from cgprimer.errors import CgprimerError, DataError, NonFiniteError, UsageError
+from cgprimer.training.data import Dataset
+from cgprimer.training.loop import TrainingRun, train
+from cgprimer.training.parameter_snapshots import MAX_STEP_LOSSES
+from tests.approval import approved, refused
+from tests.training.training_graphs import (
+    PLAIN,
+    TRUTH,
+    fields_of,
+    interrupt_at,
+    lecture,
+    lecture_data,
+    line,
+    line_data,
+)
+
+NOISY_LINE = cgprimer.make_dataset(line(), samples=30, noise=0.1)
+
+
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in range(1, 16))]
+)
+def test_lecture_example_with_defaults(seed: int) -> None:
+    run = train(lecture(), cgprimer.make_dataset(lecture(), seed=seed), seed=seed)
+    assert run.loss < 1e-6 * run.start_loss
+    assert run.parameters["ab"] + run.parameters["bc"] == pytest.approx(3, abs=0.02)
+    assert run.parameters["cd"] == pytest.approx(3, abs=0.02)
+    assert run.parameters["ac"] == pytest.approx(4, abs=0.02)
+    assert run.truth == TRUTH
+    assert (run.epochs, run.steps, run.stopped) == (30, 6000, "finished")
+    assert (len(run.step_losses), len(run.epoch_losses)) == (6000, 30)
+    assert not run.interrupted
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, None])
+@pytest.mark.parametrize("method", cgprimer.methods())
+def test_every_method_trains_alike(method: str, batch_size: int | None) -> None:
+    settings: dict[str, Any] = {"epochs": 3, "batch_size": batch_size, "learning_rate": 0.01}
+    run = train(lecture(), lecture_data(50), method=method, **settings)
+    known = train(lecture(), lecture_data(50), **settings)
+    rel = 1e-5 if method == "finite-difference" else 1e-10
+    assert run.parameters == pytest.approx(known.parameters, rel=rel)
+    assert run.settings["method"] == method
+
+
+def test_options_of_methods_and_single_precision() -> None:
+    settings: dict[str, Any] = {"epochs": 2, "batch_size": 10}
+    known = train(lecture(), lecture_data(50), **settings)
+    for method, options, rel in (
+        ("forward", {"carry": True}, 1e-9),
+        ("symbolic", {"share": False}, 1e-9),
+        ("finite-difference", {"scheme": "complex-step"}, 1e-9),
+        ("reverse", {"dtype": "float32"}, 1e-3),
+    ):
+        run = train(lecture(), lecture_data(50), method=method, **settings, **options)
+        assert run.parameters == pytest.approx(known.parameters, rel=rel)
+        assert (run.parameters != known.parameters) or method != "reverse"
+    with refused(UsageError):
+        train(lecture(), lecture_data(50), carry=True)
+
+
+def test_graphs_without_inputs_and_data_with_other_columns() -> None:
+    mean = train(cgprimer.parse("xw = k"), Dataset.from_arrays({}, {"xw": [1.0, 2.0, 6.0]}),
+                 batch_size=None, epochs=500)  # fmt: skip
+    assert mean.parameters["k"] == pytest.approx(3.0, abs=1e-3)
+    data = line_data()
+    more = Dataset.from_arrays(
+        {"xq": np.zeros(5), **data.inputs}, {"xv": np.ones(5), **data.targets}
+    )
+    assert fields_of(train(line(), more, epochs=2)) == fields_of(train(line(), data, epochs=2))
+
+
+def test_ground_truth_is_that_of_generated_data() -> None:
+    made = cgprimer.make_dataset(line(), samples=5, truth={"b": 7.0})
+    assert train(line(), made, epochs=1).truth == {"k": 3.0, "b": 7.0}
+    assert train(line(), made, epochs=1, validation=0.4).truth == {"k": 3.0, "b": 7.0}
+    measured = Dataset.from_arrays(made.inputs, made.targets)
+    run = train(line(), made, epochs=1)
+    assert train(line(), measured, epochs=1).truth == {}
+    assert train(line(), measured, epochs=2, resume=run).truth == {}
+
+
+# --- seeds, start values and resuming ------------------------------------------------------------
+
+
+def test_start_values_are_uniform_or_given() -> None:
+    starts = [train(lecture(), lecture_data(5), epochs=0, seed=s).start for s in range(50)]
+    values = np.array([list(s.values()) for s in starts])
+    assert 0 <= values.min() < 0.1
+    assert 0.9 < values.max() < 1
+    assert len(np.unique(values)) == values.size
+    run = train(lecture(), lecture_data(5), epochs=0, start={"cd": -7.0})
+    assert run.start == run.parameters == {**starts[0], "cd": -7.0}
+    with refused(UsageError, "'zz'"):
+        train(lecture(), lecture_data(5), start={"zz": 1.0})
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam"])
+@pytest.mark.parametrize("batch_size", [1, 7, None])
+def test_a_resumed_run_is_the_uninterrupted_run(optimizer: str, batch_size: int | None) -> None:
+    settings: dict[str, Any] = {
+        "optimizer": optimizer, "batch_size": batch_size, "schedule": "constant",
+        "learning_rate": 0.01, "seed": 3,
+    }  # fmt: skip
+    whole = train(line(), NOISY_LINE, epochs=5, **settings)
+    assert fields_of(train(line(), NOISY_LINE, epochs=5, **settings)) == fields_of(whole)
+    part = train(line(), NOISY_LINE, epochs=2, **settings)
+    joined = train(line(), NOISY_LINE, epochs=5, resume=part, **settings)
+    assert fields_of(joined) == fields_of(whole)
+    assert fields_of(train(line(), NOISY_LINE, epochs=5, resume=joined, **settings)) == fields_of(
+        whole
+    )
+    other = train(line(), NOISY_LINE, epochs=5, **{**settings, "seed": 5})
+    assert other.start != whole.start
+    assert other.step_losses != whole.step_losses
+
+
+@pytest.mark.parametrize(
+    ("settings", "values"),
+    [
+        ({"optimizer": "adam"}, "adam ... sgd"), ({"batch_size": 3}, "3 ... 2"),
+        ({"reduction": "sum"}, "sum ... mean"), ({"normalize": "all"}, "normalize ... all"),
+    ],
+)  # fmt: skip
+def test_settings_that_resuming_cannot_change(settings: dict[str, Any], values: str) -> None:
+    earlier = train(line(), line_data(), optimizer="sgd", epochs=1, batch_size=2)
+    with refused(UsageError, values):
+        arguments = {"optimizer": "sgd", "batch_size": 2, **settings}
+        train(line(), line_data(), epochs=2, resume=earlier, **arguments)
+
+
+# --- callbacks and interruption ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("schedule", ["cosine", "constant"])
+@pytest.mark.parametrize("batch_size", [1, 10, None])
+def test_keyboard_interrupts_keep_the_run(schedule: str, batch_size: int | None) -> None:
+    seen = []
+
+    def on_step(step: int, total: int, loss: float) -> None:
+        seen.append((step, total, loss))
+        interrupt_at(3)(step, total, loss)
+
+    settings: dict[str, Any] = {"batch_size": batch_size, "epochs": 4, "learning_rate": 0.01}
+    settings["schedule"] = schedule
+    run = train(lecture(), lecture_data(50), on_step=on_step, **settings)
+    assert (run.interrupted, run.stopped, run.steps) == (True, "interrupted", 3)
+    per_epoch = {1: 50, 10: 5, None: 1}[batch_size]
+    assert [(s, t) for s, t, _ in seen] == [(i, 4 * per_epoch) for i in (1, 2, 3)]
+    assert run.step_losses == [loss for _, _, loss in seen]
+    assert run.parameters != run.start
+    assert np.isfinite(run.loss)
+    assert run.seconds > 0
+    assert "interrupted" in repr(run)
+    resumed = train(lecture(), lecture_data(50), resume=run, **settings)
+    whole = train(lecture(), lecture_data(50), on_step=lambda *_: None, **settings)
+    assert fields_of(resumed) == fields_of(whole)
+
+
+def test_long_runs_start_at_once_and_thin_their_losses() -> None:
+    data = Dataset.from_arrays({"xa": [1.0, 2.0]}, {"xw": [3.0, 6.0]})
+    graph = cgprimer.parse("xw = k*xa")
+    run = train(graph, data, epochs=10**12, batch_size=1, on_progress=interrupt_at(1))
+    assert run.interrupted
+    assert run.steps >= 1
+    data = cgprimer.make_dataset(line(), samples=20_000)
+    settings: dict[str, Any] = {"batch_size": 1, "schedule": "constant", "learning_rate": 1e-4}
+    known = train(line(), data, epochs=5, **settings)
+    assert (len(known.step_losses), known.steps_apart) == (100_000, 1)
+    longer = train(line(), data, epochs=12, **settings)
+    assert (longer.steps_apart, len(longer.step_losses)) == (4, 60_000)
+    assert len(longer.step_losses) <= MAX_STEP_LOSSES
+    assert longer.step_losses[:25_000] == known.step_losses[::4]
+    resumed = train(line(), data, epochs=12, resume=known, **settings)
+    assert resumed.step_losses == longer.step_losses
+    assert resumed.epoch_losses == longer.epoch_losses
+
+
+# --- losses of epochs and stopping rules ---------------------------------------------------------
+
+
+def outlier() -> tuple[cgprimer.ExpressionGraph, Dataset]:
+    """Return 51 samples with 50 losses of 100 and one of 5,000, whatever is learned."""
+    target = np.full(51, 10.0)
+    target[7] = np.sqrt(5000)
+    return cgprimer.parse("xw = 0*k*xa"), Dataset.from_arrays({"xa": np.ones(51)}, {"xw": target})
+
+
+@pytest.mark.parametrize("engine", ["numpy", "cpu"])
+@pytest.mark.parametrize("batch", [1, 50, None])
+def test_short_batches_count_for_their_samples(engine: str, batch: int | None) -> None:
+    graph, data = outlier()
+    settings: dict[str, Any] = {"epochs": 8, "batch_size": batch, "engine": engine}
+    run = train(graph, data, **settings)
+    assert run.losses_by_epoch == [run.start_loss, *run.epoch_losses]
+    assert run.losses_by_epoch == pytest.approx([10_000 / 51] * 9)
+    run = train(graph, data, stop_below=150, **settings)
+    assert (run.stopped, run.epochs) == ("finished", 8)
+    half = train(graph, data, on_step=interrupt_at(3), **settings)
+    run = train(graph, data, resume=half, **settings)
+    assert run.epoch_losses == pytest.approx([10_000 / 51] * 8)
+
+
+def test_training_stops_below_a_loss() -> None:
+    data = cgprimer.make_dataset(line(), samples=500)
+    run = train(line(), data, stop_below=1e-3, epochs=500, schedule="constant")
+    assert run.stopped == "converged"
+    assert run.epochs < 500
+    assert run.epoch_losses[-1] < 1e-3 <= min(run.epoch_losses[:-1])
+    assert run.steps == run.epochs * 10
+
+
+def test_patience_returns_the_epoch_with_the_lowest_validation_loss(tmp_path: Path) -> None:
+    """Case F13."""
+    graph = cgprimer.parse("xw = k*xa + b")
+    data = Dataset.from_arrays({"xa": [0.0, 1.0]}, {"xw": [0.0, 3.0]})
+    other = Dataset.from_arrays({"xa": [1.0, 1.0]}, {"xw": [1.4, 1.6]})  # on the way to 3
+    settings: dict[str, Any] = {"learning_rate": 0.05, "batch_size": None, "validation": other}
+    start = {"k": 0.0, "b": 0.0}
+    run = train(graph, data, epochs=200, patience=5, start=start, **settings, **PLAIN)
+    best = int(np.argmin(run.validation_losses)) + 1
+    assert (run.best_epoch, run.stopped, run.epochs) == (best, "patience", best + 5)
+    assert run.reason == f"the validation loss has not fallen since epoch {best}"
+    until = train(graph, data, epochs=best, start=start, **settings, **PLAIN)
+    whole = train(graph, data, epochs=best + 5, start=start, **settings, **PLAIN)
+    assert (run.parameters, run.loss) == (until.parameters, until.loss)
+    assert run.last_parameters == whole.parameters
+    assert run.validation_losses == whole.validation_losses
+    settings |= {"patience": 9, "metrics": "r2", "schedule": "constant"}
+    whole = train(graph, data, epochs=60, start=start, **settings)
+    begun = train(graph, data, epochs=whole.best_epoch + 3, start=start, **settings)
+    begun.save(tmp_path / "run.json")
+    earlier = cgprimer.load_run(tmp_path / "run.json")
+    assert fields_of(train(graph, data, epochs=60, resume=earlier, **settings)) == fields_of(whole)
+
+
+# --- values that are not finite ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, None])
+def test_first_vertex_and_sample_that_are_not_finite_are_named(batch_size: int | None) -> None:
+    xa = np.arange(1.0, 11.0)
+    xa[7] = 0.0
+    data = Dataset.from_arrays({"xa": xa}, {"xw": np.ones(10)})
+    with pytest.raises(NonFiniteError) as caught:
+        train(cgprimer.parse("xr = 1/xa; xw = k*xr"), data, batch_size=batch_size,
+              optimizer="sgd", learning_rate=1e-9)  # fmt: skip
+    order = np.random.default_rng([0, 0]).permutation(10).tolist()
+    step = order.index(7) // (batch_size or 10) + 1
+    assert f"step {step} (epoch 1)" in str(caught.value)
+    assert "xr = 1/xa is inf for sample 7 (xa=0)" in str(caught.value)
+    run = caught.value.run
+    assert isinstance(run, TrainingRun)
+    assert run.steps == step - 1 == len(run.step_losses)
+    assert (run.parameters == run.start) == (step == 1)
+    assert caught.value.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "xa", "target", "settings", "values"),
+    [
+        ("xw = k*xa", [1.0, 1.0], [0.0, -1e200], {}, "inf ... 1 (xa=1)"),
+        ("xw = sqrt(k*xa)", [1.0, 0.0], [1.0, 1.0], {}, "derivative"),
+        ("xw = log(k*xa)", [1.0], [-50.0],  # after the last update
+         {"optimizer": "sgd", "learning_rate": 1.0, "epochs": 1, "start": {"k": 1.0}},
+         "xw = log(k*xa) ... nan ... 0"),
+    ],
+)  # fmt: skip
+def test_losses_and_derivatives_that_are_not_finite(
+    text: str, xa: list[float], target: list[float], settings: dict[str, Any], values: str
+) -> None:
+    with refused(NonFiniteError, values):
+        data = Dataset.from_arrays({"xa": xa}, {"xw": target})
+        train(cgprimer.parse(text), data, batch_size=None, **settings)
+
+
+@pytest.mark.parametrize("engine", ["numpy", "cpu"])
+def test_divergence_is_reported_by_loss_and_by_values(engine: str) -> None:
+    settings: dict[str, Any] = {"engine": engine, "batch_size": None, **PLAIN}
+    run = train(line(), line_data(), epochs=9, learning_rate=2.0, **settings)
+    assert run.loss > 10 * run.start_loss
+    assert run.stopped == "diverged"
+    approved(run.reason)
+    with refused(NonFiniteError, "step ... for sample ... --learning-rate") as caught:
+        train(line(), line_data(), epochs=900, learning_rate=50.0, **settings)
+    failed = caught.value.run
+    assert isinstance(failed, TrainingRun)
+    assert all(np.isfinite(v) for v in (*failed.parameters.values(), *failed.step_losses))
+    assert (failed.stopped, failed.reason in str(caught.value)) == ("diverged", True)
+    resumed = train(line(), line_data(), epochs=10, learning_rate=1e-9, resume=run, **settings)
+    assert resumed.stopped == "diverged"
+    assert train(line(), line_data(), epochs=1).reason == ""
+
+
+# --- wrong arguments -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "values"),
+    [
+        ({"epochs": -1}, "0 ... -1"), ({"epochs": 1.5}, ""), ({"epochs": 10**25}, ""),
+        ({"epochs": "a"}, ""), ({"schedule": ["cosine"]}, ""), ({"learning_rate": 0.0}, ""),
+        ({"learning_rate": float("nan")}, "nan"), ({"learning_rate": "a"}, ""),
+        ({"batch_size": 0}, "1 ... 0"), ({"batch_size": 2.5}, ""), ({"batch_size": "a"}, ""),
+        ({"seed": -1}, ""), ({"seed": 0.5}, ""), ({"start": {"k": "a"}}, ""),
+        ({"start": [1.0]}, ""), ({"stop_below": 0.0}, ""), ({"stop_below": "a"}, ""),
+        ({"optimizer": "rmsprob"}, "rmsprop"), ({"optimizer": ["adam"]}, ""),
+        ({"loss": "nosuch"}, ""), ({"dtype": "int8"}, ""), ({"engine": "abacus"}, ""),
+        ({"method": "backprop"}, ""), ({"resume": 5}, ""), ({"short_run_records": 0}, "records"),
+        ({"patience": 3}, "patience ... validation"),
+        ({"patience": 0, "validation": 0.5}, "patience"),
+        ({"patience": 2.5, "validation": 0.5}, "patience"),
+        ({"metrics": "accurracy"}, "'accurracy' ... accuracy"),
+    ],
+)  # fmt: skip
+def test_wrong_settings(settings: dict[str, Any], values: str) -> None:
+    with refused(CgprimerError, values):
+        train(line(), line_data(), **settings)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "targets", "values"),
+    [
+        ({"xa": []}, {"xw": []}, ""),
+        ({"xb": [1.0]}, {"xw": [1.0]}, "'xa'"),
+        ({"xa": [1.0]}, {"xv": [1.0]}, "'xw'"),
+    ],
+)
+def test_wrong_data(inputs: Any, targets: Any, values: str) -> None:
+    with refused(DataError, values):
+        train(line(), Dataset.from_arrays(inputs, targets))
+    with refused(UsageError):
+        train(cgprimer.parse("xw = xa^2"), line_data())
