@@ -1,4 +1,4 @@
-"""Digits that are easily lost: first and second derivatives against numbers of more digits."""
+"""First and second derivatives at points at which digits are easily lost, against mpmath."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ JUMPS = {"stop_gradient"}
 
 
 @pytest.mark.parametrize("method", EXACT)
-@pytest.mark.parametrize("size", [1.0, 1e8, 1e10, 1e15, 1e16, 1e300, -1e16])
+@pytest.mark.parametrize("size", [1.0, 1e10, 1e16, 1e300, -1e16])
 def test_logaddexp_of_equal_operands(method, size):
     graph = cgprimer.parse("xw = logaddexp(p, q)")
     found = cgprimer.gradient(graph, {"p": size, "q": size}, method=method)
@@ -51,9 +51,9 @@ def test_second_derivatives_keep_their_digits(text, point, slope, method):
     assert found == pytest.approx(slope, rel=1e-12, abs=0)
 
 
-@pytest.mark.parametrize("power", [-80, -200, -250, -290, -300])
+@pytest.mark.parametrize("power", [-80, -300])
 @pytest.mark.parametrize("function", ["sin(xa)", "exp(xa)*xa", "sqrt(xa)", "log(xa)"])
-def test_a_complex_step_of_a_tiny_variable(function, power):
+def test_complex_step_of_a_tiny_variable(function, power):
     graph, at_point = cgprimer.parse(f"xw = {function}"), {"xa": 10.0**power}
     how = {"method": "finite-difference", "scheme": "complex-step", "wrt": "xa"}
     found = cgprimer.gradient(graph, at_point, **how)["xa"]
@@ -76,15 +76,16 @@ def _slopes(row, point, order):
     return found if math.isfinite(found) else None
 
 
-AWKWARD = [1e-17, -1e-12, 1e-8, 0.3, -0.999999999, 1 - 1e-12, 1 + 1e-9, 3.7, -12.0, 25.0, 40.0]
+ENGINES = ("numpy", "cpu")
+DIFFICULT = [1e-17, -1e-12, 1e-8, 0.3, -0.999999999, 1 - 1e-12, 1 + 1e-9, 3.7, -12.0, 25.0, 40.0]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("row", [row for row in ROWS if row.name not in JUMPS], ids=ids)
-def test_every_primitive_at_ordinary_and_awkward_points(row):
+def test_primitives_at_ordinary_and_difficult_points(row):
     graph = one_line(row)
     ordinary = random_points(row, 12)
-    points = list(ordinary.T) + [[a, *ordinary[1:, i]] for i, a in enumerate(AWKWARD)]
+    points = list(ordinary.T) + [[a, *ordinary[1:, i]] for i, a in enumerate(DIFFICULT)]
     checked = 0
     for point in points:
         where = at(row, point)
@@ -113,7 +114,7 @@ def test_every_primitive_at_ordinary_and_awkward_points(row):
 
 
 @pytest.mark.parametrize("pole", ["xa/(xa - xa)", "log(xa - xa)", "1/(xa - xa)"])
-def test_a_derivative_that_is_not_known_is_not_differentiated_to_zero(pole):
+def test_undefined_derivative_does_not_become_zero(pole):
     graph = cgprimer.parse(f"xw = xa^2 + {pole}")
     for xa in (0.9, np.array([0.9, 2.0])):
         first = cgprimer.gradient(graph, {"xa": xa}, wrt="xa", method="symbolic")["xa"]
@@ -122,9 +123,15 @@ def test_a_derivative_that_is_not_known_is_not_differentiated_to_zero(pole):
         assert not np.isfinite(second).any()
 
 
-@pytest.mark.parametrize("engine", ["plain", "numpy", "cpu"])
-@pytest.mark.parametrize("method", cgprimer.methods())
-def test_numbers_that_are_not_finite_warn_of_nothing(method, engine):
+@pytest.mark.parametrize(
+    ("method", "engine"),
+    [
+        *((method, "plain") for method in cgprimer.methods()),
+        ("reverse", "numpy"),
+        ("reverse", "cpu"),
+    ],
+)
+def test_values_that_are_not_finite_cause_no_warnings(method, engine):
     # warnings are errors here
     graph = cgprimer.parse("xe = exp(xa); xf = xb/0; xg = log(xc); xh = atanh(xd)")
     at = {"xa": 1e5, "xb": 1.0, "xc": -1.0, "xd": 2.0}
@@ -133,7 +140,7 @@ def test_numbers_that_are_not_finite_warn_of_nothing(method, engine):
         assert not np.isfinite(found["xe"]["xa"]).any()
 
 
-def test_an_input_beyond_single_precision_is_named_itself():
+def test_input_beyond_single_precision_is_named():
     graph = cgprimer.parse("xu = xa*p; xw = xu + 1")
     data = cgprimer.Dataset.from_arrays({"xa": [1.0, 1e300]}, {"xw": [1.0, 2.0]})
     for made in (cgprimer.train, cgprimer.loss_and_gradient):
@@ -141,7 +148,7 @@ def test_an_input_beyond_single_precision_is_named_itself():
             made(graph, data, dtype="float32")
 
 
-def test_a_power_of_zero_stays_one_in_the_derivative():
+def test_derivative_of_a_product_with_a_power_of_zero():
     graph = cgprimer.parse("xw = xa*0^xa")
     for xa, slope in ((2.0, 0.0), (0.5, 0.0), (-1.0, np.inf)):
         found = cgprimer.gradient(graph, {"xa": xa}, wrt="xa", method="symbolic")["xa"]

@@ -1,7 +1,7 @@
-"""Files that somebody made to do harm, or that a crash left behind: one clear line, or the numbers.
+"""Damaged and hostile files end in an error message or in results.
 
-Whatever is read is changed in many places; no change may end in a traceback, in "a defect of
-cgprimer", in a file that is written outside of its folder or in minutes of work.
+No change of a file may end in a traceback, in "a defect of cgprimer", in a file outside of the
+folder or in minutes of work.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ ODD: tuple[Any, ...] = (
 )  # fmt: skip
 
 
-def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The way to every value inside of another; of long lists to the ends."""
+def iterate_paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the path to each value in nested data; for lists only the first and the last."""
     yield path
     if isinstance(value, dict):
         for key in value:
-            yield from places(value[key], (*path, key))
+            yield from iterate_paths(value[key], (*path, key))
     elif isinstance(value, list):
         for key in {0, len(value) - 1} if value else ():
-            yield from places(value[key], (*path, key))
+            yield from iterate_paths(value[key], (*path, key))
 
 
-def changed(value: Any, path: tuple[Any, ...], to: Any, *, drop: bool = False) -> Any:
+def replace_value(value: Any, path: tuple[Any, ...], to: Any, *, drop: bool = False) -> Any:
     if not path:
         return to
     first, *rest = path
@@ -50,7 +50,7 @@ def changed(value: Any, path: tuple[Any, ...], to: Any, *, drop: bool = False) -
     if drop and not rest:
         del made[first]
     else:
-        made[first] = changed(value[first], tuple(rest), to, drop=drop)
+        made[first] = replace_value(value[first], tuple(rest), to, drop=drop)
     return made
 
 
@@ -72,17 +72,20 @@ READERS = (
 def test_changed_run_files(how: int, trained: Path, tmp_path: Path) -> None:
     whole = json.loads(trained.read_text())
     generator, tried = random.Random(how), 0
-    for path in places(whole):
-        candidates = [changed(whole, path, odd) for odd in generator.sample(ODD, 3)]
+    for path in iterate_paths(whole):
+        candidates = [
+            replace_value(whole, path, odd)
+            for odd in generator.sample(ODD, 1 if READERS[how][0] == "plot" else 3)
+        ]
         if path and not isinstance(path[-1], int):
-            candidates.append(changed(whole, path, None, drop=True))
+            candidates.append(replace_value(whole, path, None, drop=True))
         for candidate in candidates:
             (tmp_path / "run.json").write_text(json.dumps(candidate))
             done = run(*READERS[how], "run.json", cwd=tmp_path)
             assert done.returncode in (0, 1, 2), (path, done.stderr)
             assert "\x1b" not in done.stdout + done.stderr
             tried += 1
-    assert tried > 150
+    assert tried > 70
 
 
 TEXTS = {
@@ -99,21 +102,21 @@ TEXTS = {
 
 @pytest.mark.parametrize("text", TEXTS, ids=str)
 @pytest.mark.parametrize("reader", READERS, ids=lambda r: r[0])
-def test_texts_that_are_no_run_files(text: str, reader: tuple[Any, ...], tmp_path: Path) -> None:
+def test_invalid_run_files_are_rejected(text: str, reader: tuple[Any, ...], tmp_path: Path) -> None:
     (tmp_path / "run.json").write_bytes(TEXTS[text].encode(errors="surrogateescape"))
     assert "run.json" in bad(*reader, "run.json", cwd=tmp_path)
 
 
 # --- texts, CSV and NPZ, changed at random -------------------------------------------------------
 
-SIGNS = "xapW0123456789.eE+-*/^=();,[]@# \n\t\r\x00\x1b\u202e\udcff\u00e9\U0001f600"
+CHARACTERS = "xapW0123456789.eE+-*/^=();,[]@# \n\t\r\x00\x1b\u202e\udcff\u00e9\U0001f600"
 
 
-def scrambled(text: str, generator: random.Random) -> str:
-    """A text with a few signs taken out, put in, doubled or exchanged."""
+def mutate_text(text: str, generator: random.Random) -> str:
+    """Remove, insert, repeat or replace a few characters of a text."""
     for _ in range(generator.randint(1, 4)):
         at, length = generator.randrange(len(text) + 1), generator.choice((0, 1, 1, 2, 9))
-        piece = generator.choice(("", generator.choice(SIGNS), text[at : at + length] * 2))
+        piece = generator.choice(("", generator.choice(CHARACTERS), text[at : at + length] * 2))
         text = text[:at] + piece + text[at + length :]
     return text
 
@@ -122,9 +125,9 @@ def scrambled(text: str, generator: random.Random) -> str:
 def test_changed_texts_are_graphs_or_errors(example: Path) -> None:
     text, generator = example.read_text(), random.Random(example.stem)
     kinds, said = set(), []
-    for _ in range(600):  # most changes of a text with long comments change nothing
+    for _ in range(300):  # most changes of a text with long comments change nothing
         try:
-            graph = cgprimer.parse(scrambled(text, generator))
+            graph = cgprimer.parse(mutate_text(text, generator))
             again = cgprimer.parse(str(graph))
             assert (again.depends_on, again.parameters) == (graph.depends_on, graph.parameters)
             kinds.add(cgprimer.ExpressionGraph)
@@ -136,20 +139,18 @@ def test_changed_texts_are_graphs_or_errors(example: Path) -> None:
     assert not set("".join(said)) & set("\x00\x1b\u202e")
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_changed_tables(seed: int, tmp_path: Path) -> None:
-    generator, whole = random.Random(seed), "xa,xw\n" + "1.5,2e3\n" * 4 + '"3","4"\n'
+def test_changed_tables(tmp_path: Path) -> None:
+    generator, whole = random.Random(0), "xa,xw\n" + "1.5,2e3\n" * 4 + '"3","4"\n'
     for number in range(150):
-        text = scrambled(whole, generator)
+        text = mutate_text(whole, generator)
         (tmp_path / "data.csv").write_bytes(text.encode(errors="surrogateescape"))
         done = run("train", "-e", "xw = p*xa", "--data", "data.csv", "--epochs", 1, cwd=tmp_path)
         assert done.returncode in (0, 1, 2), (number, text)
         assert not set(done.stderr + done.stdout) & set("\x00\x1b\u202e"), text
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_changed_archives(seed: int, tmp_path: Path) -> None:
-    generator, path = random.Random(seed), tmp_path / "data.npz"
+def test_changed_archives(tmp_path: Path) -> None:
+    generator, path = random.Random(0), tmp_path / "data.npz"
     np.savez(path, xa=np.arange(5.0), xw=np.arange(5.0))
     whole = path.read_bytes()
     for number in range(150):
@@ -161,7 +162,7 @@ def test_changed_archives(seed: int, tmp_path: Path) -> None:
         assert done.returncode in (0, 1, 2), number
 
 
-def test_archives_with_objects_or_more_than_was_asked_for(tmp_path: Path) -> None:
+def test_archives_are_read_without_objects_and_unused_arrays(tmp_path: Path) -> None:
     good_part = {"xa": np.arange(3.0), "xw": 2 * np.arange(3.0)}
     np.savez(tmp_path / "objects.npz", **good_part, junk=np.array([{}], object))
     args = ("train", "-e", "xw = p*xa", "--epochs", 1, "--data")
@@ -175,7 +176,7 @@ def test_archives_with_objects_or_more_than_was_asked_for(tmp_path: Path) -> Non
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss <= max(before, 400_000)  # kB
 
 
-def test_a_name_with_two_roles_keeps_them_apart(tmp_path: Path) -> None:
+def test_input_and_target_can_have_the_same_name(tmp_path: Path) -> None:
     arrays = {"inputs/xa": np.arange(4.0), "targets/xa": np.full(4, 9.0), "targets/xw": np.ones(4)}
     np.savez(tmp_path / "data.npz", **arrays)
     read = cgprimer.Dataset.load(tmp_path / "data.npz")
@@ -212,7 +213,7 @@ def test_names_that_are_too_long(tmp_path: Path) -> None:
         approved(bad(*command, f"{'a' * 300}.csv", cwd=tmp_path))
 
 
-def test_a_full_disk_behind_standard_output(tmp_path: Path) -> None:
+def test_full_disk_behind_standard_output(tmp_path: Path) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
             [str(COMMAND), "grad", "lecture"], stdout=full, stderr=subprocess.PIPE, text=True,
@@ -223,7 +224,7 @@ def test_a_full_disk_behind_standard_output(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("job", ["fit --save f.json", "ensemble --epochs 2 --directory members"])
-def test_what_cannot_be_saved_is_shown(job: str, tmp_path: Path) -> None:
+def test_results_are_shown_if_they_cannot_be_saved(job: str, tmp_path: Path) -> None:
     what, *options = job.split()
     command = [str(COMMAND), what, "lecture", "--samples", "40", *options]
     shell = f"ulimit -f 0; exec {shlex.join(command)}"  # no file may grow; pipes may
@@ -235,7 +236,7 @@ def test_what_cannot_be_saved_is_shown(job: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
-def test_streams_that_are_closed(closed: str) -> None:
+def test_closed_streams(closed: str) -> None:
     what = "grad -" if closed == "<&-" else "grad lecture"
     done = subprocess.run(
         ["bash", "-c", f'"{COMMAND}" {what} {closed}'], capture_output=True, text=True,
@@ -246,14 +247,14 @@ def test_streams_that_are_closed(closed: str) -> None:
     assert done.returncode == (2 if closed == "<&-" else 0)
 
 
-def test_numbers_that_nobody_would_read() -> None:
+def test_huge_number_of_operations_is_shown_as_a_power() -> None:
     squares = "x0 = p*xin; " + "; ".join(f"x{i} = x{i - 1}*x{i - 1}" for i in range(1, 16_000))
     graph = cgprimer.parse(squares)
     said = str(cgprimer.compare(graph, {"p": 1.0, "xin": 1.0}))
     assert "has about 10^4816 operations" in said
 
 
-def test_a_long_circle_is_said_in_one_line() -> None:
+def test_message_of_a_long_cycle_is_short() -> None:
     count = 20_000
     with pytest.raises(cgprimer.CycleError) as caught:
         cgprimer.parse("; ".join(f"x{i} = x{(i + 1) % count} + p" for i in range(count)))
@@ -261,16 +262,16 @@ def test_a_long_circle_is_said_in_one_line() -> None:
     assert len(caught.value.path) == count + 1
 
 
-def test_a_speed_that_is_no_number() -> None:
+def test_speed_must_be_a_number() -> None:
     assert "nan" in bad("step", "lecture", "--speed", "nan")
 
 
-def test_ranges_at_the_end_of_the_numbers(tmp_path: Path) -> None:
+def test_range_of_almost_infinite_numbers_is_rejected(tmp_path: Path) -> None:
     args = ("plot", "function", "-e", "xw = xa^2", "--range=-1e308:1e308", "-o", "a.svg")
     approved(bad(*args, cwd=tmp_path))
 
 
-def test_quoted_numbers_and_long_fields_of_a_table(tmp_path: Path) -> None:
+def test_errors_in_tables_name_the_line(tmp_path: Path) -> None:
     args = ("train", "-e", "xw = p*xa", "--epochs", 1, "--data", "a.csv")
     (tmp_path / "a.csv").write_text('xa,xw\n"1","2"\n"3","a"\n')
     approved(bad(*args, cwd=tmp_path), "a.csv:3 ... 'a' ... 'xw'")
@@ -278,7 +279,7 @@ def test_quoted_numbers_and_long_fields_of_a_table(tmp_path: Path) -> None:
     assert "a.csv:3" in bad(*args, cwd=tmp_path)[:200]
 
 
-def test_a_folder_that_cannot_be_made_is_told_before_the_work(tmp_path: Path) -> None:
+def test_folder_that_cannot_be_created_is_an_early_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     few = ("--members", 2, "--samples", 20, "--epochs", 1)
     assert "file/members" in bad(

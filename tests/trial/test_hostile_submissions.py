@@ -1,4 +1,4 @@
-"""A class with hostile submissions in it is graded whole, whoever grades and whatever protects."""
+"""A class with hostile submissions is graded completely, by each user and with each protection."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def grade(place: Path, user: str, protection: str, students: int, hostile: int) 
 
 
 def check_report(report: Any, students: int) -> None:
-    """Every student has a result, and nothing but that has come of it."""
+    """Check that each student has a result, and that there are no other effects."""
     assert report["results"] == students
     for nothing in ("missing", "unexpected", "defects", "wronged", "secret changed"):
         assert not report[nothing], (nothing, report[nothing])
@@ -92,20 +92,9 @@ PROTECTIONS = ("kernel", "python")
 
 @pytest.mark.parametrize("protection", PROTECTIONS)
 @pytest.mark.parametrize("user", USERS)
-def test_each_hostile_submission_ends_as_its_own_result(
+def test_each_hostile_submission_has_a_result_of_its_own(
     user: str, protection: str, place: Path
 ) -> None:
     report = grade(place, user, protection, 180, 1000)
     assert len(report["ends"]) >= 130
     check_report(report, 180)
-
-
-@pytest.mark.parametrize("protection", PROTECTIONS)
-@pytest.mark.parametrize("user", USERS)
-def test_a_class_of_200_with_20_hostile_submissions(
-    user: str, protection: str, place: Path
-) -> None:
-    report = grade(place, user, protection, 200, 20)
-    assert len(report["ends"]) == 20
-    check_report(report, 200)
-    assert report["seconds"] < 120
