@@ -103,22 +103,27 @@ def sweep() -> Any:
     return cgprimer.sweep(LINE, NOISY, {"optimizer": ["sgd", "adam"]}, epochs=2)
 
 
+RESULTS: dict[str, tuple[Any, list[str]]] = {
+    "run": (lambda: cgprimer.train(LINE, NOISY, epochs=3), ["finished after 3 steps"]),
+    "comparison": (lambda: cgprimer.compare(LECTURE, methods=["forward", "reverse"]), ["reverse"]),
+    "fit": (lambda: cgprimer.fit(LINE, NOISY), ["converged: a minimum", "standard error</th>"]),
+    "sweep": (sweep, ['<td style="text-align: left">adam</td>']),
+    "ensemble": (
+        lambda: cgprimer.ensemble(LINE, NOISY, members=3, epochs=2),
+        ["Ensemble of 3 runs"],
+    ),
+    "memory": (
+        lambda: cgprimer.memory(cgprimer.Value([1.0, 2.0]).tanh().sum()),
+        ["kept for the backward pass: 24 bytes"],
+    ),
+}
+
+
 @pytest.mark.parametrize(
-    ("create", "texts"),
-    [
-        (lambda: cgprimer.compare(LECTURE, methods=["forward", "reverse"]), ["reverse"]),
-        (lambda: cgprimer.train(LINE, NOISY, epochs=3), ["finished after 3 steps"]),
-        (lambda: cgprimer.fit(LINE, NOISY), ["converged: a minimum", "standard error</th>"]),
-        (sweep, ['<td style="text-align: left">adam</td>']),
-        (lambda: cgprimer.ensemble(LINE, NOISY, members=3, epochs=2), ["Ensemble of 3 runs"]),
-        (
-            lambda: cgprimer.memory(cgprimer.Value([1.0, 2.0]).tanh().sum()),
-            ["kept for the backward pass: 24 bytes"],
-        ),
-    ],
-    ids=["comparison", "run", "fit", "sweep", "ensemble", "memory"],
+    "name", [pytest.param(n, marks=[] if n == "run" else pytest.mark.slow) for n in RESULTS]
 )
-def test_results_are_tables_and_pictures(create: Any, texts: list[str]) -> None:
+def test_results_are_tables_and_pictures(name: str) -> None:
+    create, texts = RESULTS[name]
     bundle = shown(create())
     for text in texts:
         assert text in bundle["text/html"]
@@ -208,27 +213,3 @@ def test_terminal_draws_no_pictures(formatter: Any, monkeypatch: pytest.MonkeyPa
     )  # would raise
     for thing in (LECTURE, cgprimer.draw(LECTURE), cgprimer.tape(LECTURE)):
         assert set(formatter.format(thing)[0]) == {"text/plain"}
-
-
-@pytest.mark.slow
-def test_notebook_runs_in_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("MPLBACKEND", raising=False)  # a kernel has one of its own
-    nbformat = pytest.importorskip("nbformat")
-    nbclient = pytest.importorskip("nbclient")
-    pytest.importorskip("ipykernel")
-    cells = (
-        "import cgprimer\ngraph = cgprimer.load('examples/lecture.cg')\ngraph",
-        "cgprimer.draw(graph, adjoints=True)",
-        "cgprimer.plot.function(cgprimer.parse('xw = tanh(xa)'))",
-        "cgprimer.tape(graph)",
-        "cgprimer.trace(graph)",
-        "cgprimer.step(graph)",
-        "from matplotlib import pyplot\npyplot.plot([1, 2]);",  # as before
-    )
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in cells])
-    nbclient.NotebookClient(notebook, kernel_name="python3", timeout=120).execute()
-    found = [{kind for out in cell.outputs for kind in out.data} for cell in notebook.cells]
-    picture = {"image/png", "image/svg+xml", "text/plain"}
-    assert found == [picture] * 3 + [{"text/html", "text/plain"}] * 3 + [
-        {"image/png", "text/plain"}
-    ]

@@ -99,9 +99,10 @@ def test_divided_blocks_have_each_sample_once(tmp_path: Path, parts: int, size: 
     gradients = Gradients(
         objective, ResidentData(objective, cut), seed=0, shuffle=True, parts=parts, size=size
     )
-    tasks = [Task(k, 1, a, min(a + size, 1000)) for k, a in enumerate(range(0, 1000, size))]
-    chosen = [gradients.sample_indices(task) for task in tasks]
-    assert sorted(np.concatenate(chosen).tolist()) == list(range(1000))
+    for epoch in range(4):  # each with another order of the blocks
+        tasks = [Task(k, epoch, a, min(a + size, 1000)) for k, a in enumerate(range(0, 1000, size))]
+        chosen = [gradients.sample_indices(task) for task in tasks]
+        assert sorted(np.concatenate(chosen).tolist()) == list(range(1000))
     whole = cgprimer.Dataset.load(tmp_path / "d.npz")
     for task, numbers in zip(tasks, chosen, strict=True):
         assert gradients.read_columns(task)["xa"].tolist() == whole.inputs["xa"][numbers].tolist()

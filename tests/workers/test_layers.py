@@ -75,6 +75,18 @@ def test_cuts_are_between_variables_and_stages_have_what_they_need() -> None:
     assert max(part.work for part in parts) < 0.4
 
 
+def test_work_of_a_stage_is_its_fraction_of_the_scalar_operations() -> None:
+    """20*10 products and 20 tanh, then 2*20 products, 2 differences, 2 squares and a sum."""
+    graph = cgprimer.parse(
+        "input x[10], t[2]; parameter W[20,10], V[2,20]\n"
+        "xh = tanh(W @ x); xl = sum((V @ xh - t)^2); output xl"
+    )
+    parts = cut(cgprimer.tape(graph), 2, graph.definitions, graph.parameters)
+    assert [part.parameters for part in parts] == [("W",), ("V",)]
+    last = 40 + 2 + 2 + 1
+    assert parts[1].work == pytest.approx(last / (220 + last), rel=0.02)
+
+
 def test_values_that_do_not_depend_on_the_sample_do_not_cross_a_cut() -> None:
     """Both stages compute k^2."""
     graph = GRAPHS["shared"]

@@ -357,6 +357,7 @@ def test_interrupted_asynchronous_run_loses_no_sample(tmp_path: Any) -> None:
         ({"workers": 2, "delays": "dies(2,2)"}, "2"),
         ({"workers": 2, "delays": "pareto(1)"}, "1"),
         ({"workers": 2, "delays": "network(x)"}, "'x'"),
+        ({"workers": 2, "delays": "network(1,2)"}, "2"),
         ({"workers": 2, "delays": "((("}, "((("),
         ({"workers": 2, "backup": 1}, "backup ... sync"),
         ({"workers": 2, "protocol": "backup", "backup": 2}, "backup"),
@@ -414,6 +415,43 @@ def test_changed_run_file_is_rejected(key: str, value: Any, tmp_path: Any) -> No
     run.save(tmp_path / "run.json")
     with refused(DataError):
         cgprimer.load_run(tmp_path / "run.json")
+
+
+@pytest.mark.parametrize(
+    ("protocol", "options", "per_update", "resumable"),
+    [
+        ("sync", {}, 8, True),
+        ("backup", {"backup": 2}, 8, True),
+        ("async", {}, 1, False),
+        ("groups", {}, 4, False),
+        ("groups", {"groups": 1}, 8, True),
+    ],
+)
+def test_plan_of_a_protocol(
+    protocol: str, options: dict[str, int], per_update: int, resumable: bool
+) -> None:
+    plan = plan_protocol(protocol, 8, **options)
+    assert (plan.workers, plan.gradients_per_update) == (8, per_update)
+    assert plan.is_resumable is resumable
+
+
+@pytest.mark.parametrize(
+    ("parameters", "workers", "recorded"), [(8, 16, 48), (9, 2, 0), (1, 17, 0)]
+)
+def test_first_updates_of_small_runs_are_recorded(
+    parameters: int, workers: int, recorded: int
+) -> None:
+    graph = cgprimer.parse(f"parameter w[{parameters}]; input x[{parameters}]; xl = sum(w*x)")
+    data = cgprimer.Dataset.from_arrays({"x": np.ones((800, parameters))}, {"xl": np.arange(800.0)})
+    how = {**PLAIN, "start": {"w": np.zeros(parameters)}, "learning_rate": 1e-6}
+    how["delays"] = "constant"
+    run = cgprimer.train(graph, data, workers=workers, **how)
+    assert len(run.team["first"]) == recorded
+    if recorded:
+        time, values, gradients = run.team["first"][0]
+        assert (time, [worker for worker, *_ in gradients]) == (1.0, [*range(16)])
+        mean = 2 * np.mean([0.0 - target for target in range(16)])
+        assert values == pytest.approx([-1e-6 * mean] * parameters)
 
 
 def test_options_of_workers_have_the_defaults_of_the_settings() -> None:

@@ -107,6 +107,13 @@ def test_summary_and_timeline_show_the_record() -> None:
     assert lines[1:3] == [f"worker 1  {fast * 2}", f"worker 2  {fast * 2}"]
     assert lines[3] == f"worker 3  {'=' * 36}|{'=' * 35}"
     assert lines[4] == "= computes, . waits, | starts another task"
+    run = trained(protocol="async", delays="exponential")
+    lines = summarize_record(record := record_of(run), run.steps)
+    assert f" in {record.clock:.5g} s of the" in lines[0]
+    assert lines[0].endswith(f", {record.clock / run.steps:.4g} s per step")
+    assert lines[3] == (
+        f"staleness: {record.mean_staleness:.3g} steps on average, {max(record.staleness)} at most"
+    )
     dropped = record_of(trained(protocol="backup", delays="1,1,5"))
     assert dropped.time_fractions() == pytest.approx(
         dict.fromkeys(dropped.seconds, 0.0) | {"compute": 2 / 3, "dropped": 1 / 3, "wait": 0.0}

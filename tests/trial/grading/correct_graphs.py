@@ -6,44 +6,12 @@ import random
 from itertools import pairwise
 from pathlib import Path
 
+from tests.trial.grading.submission_files import read
+
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 LEFT_OUT = {"batch_normalization", "dropout", "softmax", "two_layers"}  # no scalar, or `as` in it
 
-SMOOTH = (
-    "{a} + {b}",
-    "{a} - {b}",
-    "{a}*{b}",
-    "{a}/(1 + {b}^2)",
-    "sin({a})",
-    "cos({a} + {b})",
-    "tanh({a})",
-    "sigmoid({a})",
-    "exp(-{a}^2)",
-    "exp({a}/3)",
-    "log(1 + {a}^2)",
-    "sqrt(1 + {a}^2)",
-    "{a}^2",
-    "{a}^3/4",
-    "atan({a})",
-    "softplus({a})",
-    "{a}*{a}",
-    "2*{a} - {b}/2",
-)
-STEEP = {"exp({a}/3)", "{a}^3/4"}  # differences with a fixed step are too inexact for these
-PIECEWISE = (
-    "relu({a})",
-    "leaky_relu({a})",
-    "abs({a})",
-    "max({a}, {b})",
-    "min({a}, {b})",
-    "clamp({a}, -1, 1)",
-    "where(less({a}, {b}), {a}*{b}, {a} + {b})",
-    "relu({a} - {b})",
-    "max({a}, 0)",
-    "abs({a} - 0.5)",
-    "where(less({a}, 0), {a}, {b})",
-    "leaky_relu({a}, 0.2)",
-)
+EXPRESSIONS = read("random_expressions")
 
 
 def lecture_graphs() -> list[str]:
@@ -59,8 +27,9 @@ def random_graph(seed: int, *, piecewise: bool, steep: bool = True) -> str:
     lines, pool = [], [*inputs, *parameters]
     unused = list(parameters)
     for step in range(generator.randint(len(parameters), 8)):
-        table = PIECEWISE if piecewise and generator.random() < 0.5 else SMOOTH
-        table = table if steep else tuple(text for text in table if text not in STEEP)
+        kind = "piecewise" if piecewise and generator.random() < 0.5 else "smooth"
+        excluded = () if steep else EXPRESSIONS["steep"]
+        table = [text for text in EXPRESSIONS[kind] if text not in excluded]
         a = unused.pop() if unused else generator.choice(pool)
         b = generator.choice([name for name in pool if name != a])
         text = generator.choice(table).format(a=f"({a}*{generator.choice(inputs)} + {b})", b=b)

@@ -95,7 +95,7 @@ def test_correct_gradients_are_difference_quotients() -> None:
 
 
 def test_sample_of_correct_submissions() -> None:
-    for trial in islice(trials(), 0, None, 101):
+    for trial in islice(trials(), 0, None, 173):
         assert outcome(trial) == ("right", ""), (trial.kind, trial.text)
 
 

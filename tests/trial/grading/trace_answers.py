@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 import cgprimer
 from tests.trial.grading.evaluation import NUMPY, Values, definitions
+from tests.trial.grading.submission_files import read
 
 GRAPHS = {
     "cube": "input x = 2; parameter k = 3; a = x*k; b = a^2; y = a*b",
@@ -17,42 +18,7 @@ GRAPHS = {
 Answers = dict[tuple[int, str, str], str]
 
 
-class WrongTable(NamedTuple):
-    """A mistake: the graph, the kind of problem, and the rows that come out wrong as formulas.
-
-    In a formula, `da` is the tangent of `a`.
-    """
-
-    graph: str
-    kind: str
-    rows: dict[str, str]
-
-
-WRONG_TABLES = {
-    "trace: another operation": WrongTable("cube", "trace", {"y": "a + a**2"}),
-    "tangent: one term of the product rule dropped": WrongTable(
-        "cube", "tangent", {"y": "da*a**2"}
-    ),
-    "tangent: product of tangents": WrongTable("cube", "tangent", {"y": "da*2*a*da"}),
-    "tangent: exponent stays": WrongTable(
-        "cube", "tangent", {"b": "2*a**2*da", "y": "da*a**2 + a*2*a**2*da"}
-    ),
-    "adjoint: = instead of +=": WrongTable(
-        "cube", "adjoint", {"a": "a**2", "x": "a**2*k", "k": "a**2*x"}
-    ),
-    "adjoint: exponent stays": WrongTable(
-        "cube",
-        "adjoint",
-        {"a": "a**2 + 2*a**3", "x": "(a**2 + 2*a**3)*k", "k": "(a**2 + 2*a**3)*x"},
-    ),
-    "adjoint: upstream missing": WrongTable(
-        "square", "adjoint", {"a": "-1", "m": "1", "x": "-k", "k": "-x"}
-    ),
-    "adjoint: sign": WrongTable("square", "adjoint", {"a": "2*b", "x": "2*b*k", "k": "2*b*x"}),
-    "adjoint: partial at the wrong point": WrongTable(
-        "square", "adjoint", {"b": "2*a", "m": "2*a", "a": "-2*a", "x": "-2*a*k", "k": "-2*a*x"}
-    ),
-}
+WRONG_TABLES = read("tables")
 
 
 def make_sheet(name: str, kind: str, seed: int) -> Any:
@@ -96,14 +62,14 @@ def _slope(graph: Any, by: str, of: str) -> float:
 def check_wrong_table(mistake: str, seed: int) -> Any:
     """Check answers with one mistake, which later rows follow."""
     table = WRONG_TABLES[mistake]
-    sheet = make_sheet(table.graph, table.kind, seed)
+    sheet = make_sheet(table["graph"], table["kind"], seed)
     problem = sheet.to_dict()["problems"][0]
     graph = cgprimer.parse(problem["graph"])
     values = _evaluate(graph, dict(graph.values))
-    if table.kind == "tangent":
+    if table["kind"] == "tangent":
         values["da"] = _slope(graph, problem["asked"]["wrt"], "a")
-    column = "value" if table.kind == "trace" else table.kind
+    column = "value" if table["kind"] == "trace" else table["kind"]
     answers = correct_answers(sheet)
-    for row, formula in table.rows.items():
+    for row, formula in table["rows"].items():
         answers[1, row, column] = repr(float(eval(formula, {}, values)))  # noqa: S307
     return cgprimer.check_trace(sheet, answers)
