@@ -112,6 +112,13 @@ def test_documents_show_the_question_and_the_solution() -> None:
     approved("\n\n".join(json.loads(sheet.to_notebook())["cells"][k]["source"] for k in (2, 4)))
 
 
+def test_formulas_of_exact_answers_have_ten_digits() -> None:
+    asked = {"digits": 0, "of": "xw", "wrt": "xa"}
+    problem = Problem("paths", "input xa = 7; xp = 3/xa; xw = xp*xa", asked)
+    sheet = replace(cgprimer.exercise(kinds="trace"), problems=(problem,))
+    assert "`-0.06122448980*7`".replace("80*", "8*") in sheet.to_markdown(solution=True)
+
+
 def with_other_answers(problem: Problem) -> Worksheet:
     """Return the worksheet of a question, with all correct values replaced by others."""
     table = build_worksheet(problem)
@@ -136,16 +143,17 @@ def test_files_for_students_do_not_depend_on_the_answers(monkeypatch: pytest.Mon
 
 def test_files_contain_their_questions_but_no_seed(tmp_path: Path) -> None:
     few = ["trace", "shapes", "optimizer", "mistake"]
-    sheet = cgprimer.exercise(kinds=few, seed=987654321, difficulty=2, student="Ann <b> -->")
+    sheet = cgprimer.exercise(kinds=few, seed=987654321, difficulty=2, student="Zoë <b> -->")
     for name, ending in TEXTS.items():
         text = getattr(sheet, name)()
         assert "987654321" not in text
+        assert re.search(r"cgprimer-sheet.*|$", text)[0].isascii()  # type: ignore[index]
         file = tmp_path / f"sheet.{ending}"
         file.write_text(text, encoding="utf-8")
         (found,) = read_sheets(file).values()
         assert (found.identifier, found.problems) == (sheet.identifier, sheet.problems)
     assert repr(sheet) == (
-        f"<Sheet {sheet.identifier} of Ann <b> -->: trace, shapes, optimizer, mistake>"
+        f"<Sheet {sheet.identifier} of Zoë <b> -->: trace, shapes, optimizer, mistake>"
     )
     assert set(sheet.to_dict()) == {"format", "sheet", "title", "student", "problems"}
 
