@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -11,6 +12,7 @@ from cgprimer.cli.grouped_help import option
 from cgprimer.course.checks.batch_checks import Check
 from cgprimer.course.checks.check_results import Failure, Part, Result, create_failed_result
 from cgprimer.course.checks.sandbox import Limits, Request, Submission, run_submission
+from tests.checking.submissions import define_names
 
 PARTS = {"small": 1.0, "large": 2.0}
 RIGHT = "def half(x):\n    return x / 2\n"
@@ -41,6 +43,23 @@ def check_half(submission: Submission, limits: Limits | None = None) -> Result:
         else:
             parts.append(Part(part, points, 0, "wrong", "", "it is not half of it"))
     return answers.add_run_to(Result("half", name, tuple(parts)))
+
+
+def check_half_here(submission: Submission, limits: Limits | None = None) -> Result:
+    """Check a right or wrong program in this process, which takes less time than the sandbox."""
+    if not isinstance(submission, str | Path):
+        return _check_in_sandbox(submission)
+    file = Path(submission)
+    if not file.is_file() or file.suffix != ".py" or file.stat().st_size > 10_000:
+        return _check_in_sandbox(submission, limits)
+    try:
+        names = define_names(file.read_text("utf-8"))
+    except (SyntaxError, UnicodeError):
+        return _check_in_sandbox(submission, limits)
+    return replace(_check_in_sandbox(names), submission=file.name)
+
+
+_check_in_sandbox = check_half
 
 
 def half_check(reference: str = "") -> Check:

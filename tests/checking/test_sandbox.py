@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -19,6 +19,10 @@ from cgprimer.course.checks.check_results import KINDS, Failure
 from cgprimer.course.checks.sandbox import Answers, Limits, Request, run_submission
 from cgprimer.errors import CgprimerError, UsageError
 from tests.approval import approved, refused
+from tests.checking.grade_hostile_class import processes_in
+from tests.checking.halves import check_half
+from tests.checking.hostile_submissions import read_programs
+from tests.checking.submissions import sample
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="what Linux's kernel offers")
 ASKED: list[Request] = [{"call": "g", "arguments": [2.0, 4.0]}, {"call": "g", "arguments": [1, 0]}]
@@ -58,43 +62,21 @@ def g(a, b):
     assert found.modules == ("numpy",)
 
 
-@linux
-def test_the_kernel_keeps_files_network_and_processes_apart(tmp_path: Path) -> None:
-    held = answers(tmp_path, G).protections
-    assert {p.partition(":")[0] for p in held} >= {"files", "network"}
-    if any("python" in p for p in held):
-        pytest.skip(f"not all of it here: {held}")
-
-
-# What is handed in -> the kind of failure, and words that its report has; line:column where known.
 BROKEN: dict[str, tuple[str | bytes, str, str]] = {
-    "endless print": ("while True:\n    print('x' * 1000)", "output", "prints more than 1,000 kB"),
     "memory": ("x = []\nwhile True:\n    x.append(bytearray(10**8))", "memory", ":3:14"),
-    "one large array": ("x = 'x' * 10**11", "memory", ":1:5"),
     "sys.exit": ("import sys\nsys.exit(3)", "exit", ":2:1"),
     "os._exit": ("import os\nos._exit(0)", "exit", "exit code 0"),
-    "it kills itself": ("import os\nos.kill(os.getpid(), 9)", "crash", "SIGKILL"),
-    "it kills its group": ("import os\nos.kill(0, 9)", "crash", "SIGKILL"),
-    "a segmentation fault": ("import ctypes\nctypes.string_at(0)", "crash", "SIGSEGV"),
-    "an exception": (
-        "x = 1\ny = x / (x - 1)",
-        "exception",
-        ":2:5\n  y = x / (x - 1)\n      ^^^^^^^^^^^",
-    ),
+    "a signal": ("import os\nos.kill(os.getpid(), 9)", "crash", "SIGKILL"),
+    "an exception": ("x = 1\ny = x / (x - 1)", "exception",
+                     ":2:5\n  y = x / (x - 1)\n      ^^^^^^^^^^^"),
     "input": ("input()", "exception", "EOFError"),
     "no colon": ("def g(a, b)\n    return a", "syntax", ":1:12\n  def g(a, b)\n             ^"),
-    "indentation": ("def g(a, b):\nreturn a", "syntax", ":2:1"),
     "latin-1": (b"# caf\xe9\n", "encoding", "line 1 is not valid utf-8"),
     "a zero byte": (b"a = 1\nb = \0", "encoding", "line 2 contains a null byte"),
     "an unknown encoding": (b"# coding: klingon\n", "encoding", "klingon"),
-    "it imports what is not there": ("import nosuchmodule", "exception", "nosuchmodule"),
-    "its own exit hook": ("import os\nos.register_at_fork\nraise SystemExit('bye')", "exit", "bye"),
-    "letters before the caret": (
-        "x = 'äöü' + 1",
-        "exception",
-        ":1:5\n  x = 'äöü' + 1\n      ^^^^^^^^^",
-    ),
-}
+    "letters before the caret": ("x = 'äöü' + 1", "exception",
+                                 ":1:5\n  x = 'äöü' + 1\n      ^^^^^^^^^"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BROKEN)
@@ -154,40 +136,26 @@ def test_what_fails_in_one_call_and_not_in_another(tmp_path: Path) -> None:
 
 REACHES: dict[str, str] = {
     "a file of the grader": "open({file!r}).read()",
-    "the folder of the grader": "import os\nos.listdir({folder!r})",
-    "writing elsewhere": "open({file!r}, 'a')",
     "a new file elsewhere": "open({folder!r} + '/mine', 'w')",
-    "removing": "import os\nos.remove({file!r})",
-    "the environment of the grader": "open('/proc/%d/environ' % __import__('os').getppid()).read()",
-    "memory of the grader": "open('/proc/{pid}/mem', 'rb')",
     "the network": "import socket\nsocket.create_connection(('127.0.0.1', {port}), 1)",
-    "names in the network": "import socket\nsocket.getaddrinfo('localhost', 80)",
-    "another program": "import subprocess\nsubprocess.run(['/bin/cat', {file!r}], check=True)",
     "the parent": "import os\nos.kill(os.getppid(), 9)",
     "processes": "import os\nfor _ in range(100): os.fork()",
-    "large files": "open('mine', 'wb').write(b'x' * 2**25)",
 }
 
 
 @linux
-@pytest.mark.parametrize("name", REACHES)
-def test_what_is_out_of_reach(name: str, tmp_path: Path, protection: str) -> None:
+@pytest.mark.parametrize("name", sample([*REACHES], 2))
+def test_files_network_and_processes_are_out_of_reach(
+    name: str, tmp_path: Path, protection: str
+) -> None:
     secret = tmp_path / "answers" / "solution.py"
     secret.parent.mkdir()
     secret.write_text("0.123456")
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        server.listen()
-        text = REACHES[name].format(
-            file=str(secret),
-            folder=str(secret.parent),
-            pid=os.getpid(),
-            port=server.getsockname()[1],
-        )
-        found = answers(tmp_path, text + G)
+    text = REACHES[name].format(file=str(secret), folder=str(secret.parent), port=9)
+    found = answers(tmp_path, text + G)
     assert found.failure is not None
     assert found.failure.kind == "exception"
-    errors = ("PermissionError", "BlockingIOError", "OSError", "gaierror", "FileNotFoundError")
+    errors = ("PermissionError", "BlockingIOError", "OSError")
     assert any(error in found.failure.message for error in errors)
     assert secret.read_text() == "0.123456"
     assert [p.name for p in secret.parent.iterdir()] == ["solution.py"]
@@ -265,26 +233,28 @@ os.rename("m", "n")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["own", "solution.py"]
 
 
-HARMLESS: dict[str, str] = {
-    "threads that live on": "import threading, time\n"
-    "for _ in range(4): threading.Thread(target=time.sleep, args=(60,)).start()",
-    "exit functions": "import atexit, time\natexit.register(time.sleep, 60)",
-    "another json": "import json\njson.dumps = json.JSONEncoder.encode = lambda *a: '7'\nprint = 3",
-    "another os.write": "import os\nos.write = os._exit = lambda *a: 1 / 0",
-    "a process of its own": "import os\nos.fork()",
-    "prints answers": """print('{"request": 0, "value": [9, 9]}', flush=True)""",
-    "writes a file of its own": "open('mine', 'w').write('x')\nprint(open('mine').read())",
-    "a script": "if __name__ == '__main__':\n    raise SystemExit",
-}
+@pytest.mark.parametrize("name", sample([*read_programs()][::5], 4))
+def test_a_hostile_program_has_the_result_of_its_own_end(name: str, tmp_path: Path) -> None:
+    """In the trial, a class with all of them is graded by several users; here each is alone."""
+    source, ends = read_programs()[name]
+    secret = tmp_path / "solution.py"
+    secret.write_text("0.123456")
+    if isinstance(source, str):
+        words = {"SECRET": str(secret), "GRADER": str(os.getpid()), "PORT": "9"}
+        source = re.sub("|".join(words), lambda word: words[word[0]], source).encode()
+    (tmp_path / name).write_bytes(source)
+    result = check_half(tmp_path / name, Limits(time=1, memory=300, output=100))
+    assert (result.failure.kind if result.failure else "graded") in ends, str(result)
+    assert secret.read_text() == "0.123456"
+    assert "0.123456" not in str(result)
 
 
-@pytest.mark.parametrize("name", HARMLESS)
-def test_what_changes_no_answer(name: str, tmp_path: Path) -> None:
-    started = time.perf_counter()
-    found = answers(tmp_path, HARMLESS[name] + G)
-    assert found.failure is None
-    assert found.values == RIGHT
-    assert time.perf_counter() - started < 20
+@pytest.mark.parametrize(
+    "text", ["open('mine', 'w').write('x')\nprint(open('mine').read())",
+             "if __name__ == '__main__':\n    raise SystemExit"],
+)  # fmt: skip
+def test_own_files_and_scripts_change_no_answer(text: str, tmp_path: Path) -> None:
+    assert answers(tmp_path, text + G).values == RIGHT
 
 
 FORGED = """
@@ -321,23 +291,6 @@ def test_a_submission_that_forges_answers_has_none(tmp_path: Path) -> None:
     assert answers(tmp_path, flood + G).failure == found.failure
 
 
-def test_a_flood_of_answers_costs_the_grader_nothing(tmp_path: Path) -> None:
-    text = (
-        "import os\nwhile True:\n for n in range(3, 30):\n  try: os.write(n, b'[1]\\n' * 10**5)\n"
-    )
-    started = time.process_time()
-    found = answers(tmp_path, text + "  except OSError: pass")
-    assert found.failure is not None
-    assert found.failure.kind == "answers"
-    assert time.process_time() - started < 5  # it was a minute
-
-
-def test_meddling_with_builtins_hurts_only_oneself(tmp_path: Path) -> None:
-    found = answers(tmp_path, "import builtins\nbuiltins.isinstance = builtins.type = None" + G)
-    assert found.failure is not None
-    assert found.failure.kind == "exit"
-
-
 @linux
 def test_nothing_outlives_the_run(tmp_path: Path, protection: str) -> None:
     text = """
@@ -355,19 +308,7 @@ time.sleep(0.1)
     folder = found.output.strip()
     assert "cgprimer-" in folder
     assert not Path(folder).exists()
-    assert living(folder) == []
-
-
-def living(folder: str) -> list[str]:
-    """The processes that have a folder as their home."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if f"HOME={folder}".encode() in (process / "environ").read_bytes():
-                found.append((process / "cmdline").read_text())
-        except OSError:
-            continue
-    return found
+    assert processes_in(Path(folder)) == []
 
 
 GRADERS = {
@@ -415,22 +356,6 @@ for name in {names}:
     assert (tmp_path / "secret").read_text() == "0.123456"
 
 
-@linux
-@pytest.mark.slow
-def test_a_fork_bomb_ends(tmp_path: Path, protection: str) -> None:
-    text = """
-import os
-print(os.getcwd(), flush=True)
-while True:
-    try: os.fork()
-    except OSError: pass
-"""
-    found = answers(tmp_path, text, time=1)
-    assert found.failure is not None
-    assert found.failure.kind == "time"
-    assert living(found.output.split()[0]) == []
-
-
 @pytest.mark.slow
 def test_who_waits_is_not_waited_for(tmp_path: Path) -> None:
     started = time.perf_counter()
@@ -476,13 +401,6 @@ def test_a_driver_calls_the_submission_and_says_its_line(tmp_path: Path) -> None
     assert "'Value' object has no attribute 'backward'" in str(found[2])
     with_names = run_submission({"Value": type("Value", (), {})}, asked[2:], driver=driver)
     assert "backward" in str(with_names.values[0]) or "Value" in str(with_names.values[0])
-
-
-def test_modules_can_be_forbidden_and_are_named(tmp_path: Path) -> None:
-    text = "import numpy" + G
-    assert answers(tmp_path, text).modules == ("numpy",)
-    refused = answers(tmp_path, text, forbidden=("numpy",)).failure
-    assert "numpy is not allowed in this assignment" in str(refused)
 
 
 def test_a_notebook_is_its_cells_of_code(tmp_path: Path) -> None:
@@ -538,17 +456,14 @@ def test_what_is_the_graders_own_fault(tmp_path: Path, monkeypatch: pytest.Monke
 # --- limits, encodings, libraries, folders -------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["time", "memory", "output", "processes", "file_size"])
-@pytest.mark.parametrize("value", [0, -1, float("inf"), float("nan"), 10**12, "5", True, None])
-def test_limits_are_finite_positive_and_not_absurd(name: str, value: Any) -> None:
-    with refused(UsageError, name):
-        Limits(**{name: value})
-
-
-def test_a_limit_may_be_at_the_end_of_its_range() -> None:
-    for name, (least, most) in sandbox.RANGES.items():
-        for value in (least, most):
-            assert getattr(Limits(**{name: value}), name) == value  # type: ignore[arg-type]
+@pytest.mark.parametrize("name", sandbox.RANGES)
+def test_limits_are_in_their_ranges(name: str) -> None:
+    least, most = sandbox.RANGES[name]
+    for value in (least, most):
+        assert getattr(Limits(**{name: value}), name) == value  # type: ignore[arg-type]
+    for value in (least / 2, most + 1, float("inf"), float("nan"), "5", True, None):
+        with pytest.raises(UsageError, match=name):
+            Limits(**{name: value})
 
 
 def test_other_encodings_of_honest_students_are_read(tmp_path: Path) -> None:
@@ -576,7 +491,7 @@ HIDDEN_IMPORTS = {
 }
 
 
-@pytest.mark.parametrize("name", HIDDEN_IMPORTS)
+@pytest.mark.parametrize("name", sample([*HIDDEN_IMPORTS], 3))
 def test_libraries_are_recorded_and_refused_however_they_are_read(
     name: str, tmp_path: Path
 ) -> None:
@@ -584,10 +499,6 @@ def test_libraries_are_recorded_and_refused_however_they_are_read(
     assert "click" in answers(tmp_path, text).modules
     refused = answers(tmp_path, text, forbidden=("click",)).failure
     assert "click is not allowed in this assignment" in str(refused)
-
-
-def test_a_library_stays_recorded_when_the_submission_closes_the_pipe(tmp_path: Path) -> None:
-    assert "numpy" in answers(tmp_path, "import numpy, os\nos.closerange(3, 100)" + G).modules
 
 
 def test_callbacks_and_threads_of_honest_students_work(tmp_path: Path) -> None:
@@ -667,14 +578,14 @@ def test_the_folders_of_a_killed_grader_are_removed_by_the_next(
         while not list(temporary.glob("*/home")) and time.monotonic() < deadline:
             time.sleep(0.05)
         (left,) = temporary.iterdir()
-        other = next(iter(living_below(temporary)), None)
+        other = next(iter(processes_in(temporary)), None)
         while not other and time.monotonic() < deadline:
-            other = next(iter(living_below(temporary)), None)
+            other = next(iter(processes_in(temporary)), None)
         time.sleep(0.5)
         process.kill()
-    while living_below(temporary) and time.monotonic() < deadline + 10:
+    while processes_in(temporary) and time.monotonic() < deadline + 10:
         time.sleep(0.05)
-    assert living_below(temporary) == []
+    assert processes_in(temporary) == []
     assert left.exists()
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
     with workspaces.workspace() as own:
@@ -683,18 +594,6 @@ def test_the_folders_of_a_killed_grader_are_removed_by_the_next(
         with workspaces.workspace():  # a grader that lives keeps its folders
             assert own.exists()
     assert list(temporary.iterdir()) == []
-
-
-def living_below(folder: Path) -> list[str]:
-    """The processes that have their home below a folder."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if f"HOME={folder}".encode() in (process / "environ").read_bytes():
-                found.append((process / "cmdline").read_text())
-        except OSError:
-            continue
-    return found
 
 
 def test_a_sandbox_that_starts_at_the_second_try_is_no_failure(
