@@ -62,7 +62,9 @@ def change(source: str, changes: str) -> str:
 def sample(cases: Sequence[Any], step: int) -> list[Any]:
     """Return test cases of which one in ``step`` is in the default run, and all others are slow."""
     return [
-        case if index % step == 0 else pytest.param(case, marks=pytest.mark.slow)
+        case
+        if index % step == 0
+        else pytest.param(*(case if type(case) is tuple else [case]), marks=pytest.mark.slow)
         for index, case in enumerate(cases)
     ]
 

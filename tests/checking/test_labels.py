@@ -1,4 +1,4 @@
-"""Inputs that are labels: kept, declared, given as an option, or recognised in a loss."""
+"""Inputs that are labels: kept, declared, given as an option, or recognized in a loss."""
 
 from __future__ import annotations
 
@@ -65,28 +65,24 @@ def asked_values(text: str, name: str, **asked: Any) -> set[Any]:
 # --- right answers of the lecture's losses -------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize(
-    ("text", "gradient"), [(BCE, written_bce), (SOFTMAX, softmax_gradient), (HINGE, hinge_gradient)]
-)
-def test_label_losses_get_full_marks(text: str, gradient: Any, seed: int) -> None:
-    result = cgprimer.check_gradient(cgprimer.parse(text), gradient, seed=seed)
-    assert result.points == result.possible, str(result)
-
-
-@pytest.mark.parametrize(
-    ("text", "limits"),
+    ("text", "gradient", "limits"),
     [
-        (BCE, {"keep": "y"}),
-        (BCE, {"domain": {"y": (0, 1)}}),
-        (BCE.replace("y = 1", "y = 1 in {0, 1}"), {}),
-        (BCE.replace("y = 1", "y in {0, 1}"), {}),
-        (SCORE + "l = where(equal(y, 1), -log(p), -log(1 - p))", {"domain": {"y": [0, 1]}}),
+        (BCE, written_bce, {}),
+        (BCE, written_bce, {"keep": "y"}),
+        (BCE, written_bce, {"domain": {"y": (0, 1)}}),
+        (BCE.replace("y = 1", "y = 1 in {0, 1}"), written_bce, {}),
+        (BCE.replace("y = 1", "y in {0, 1}"), written_bce, {}),
+        (SCORE + "l = where(equal(y, 1), -log(p), -log(1 - p))", written_bce,
+         {"domain": {"y": [0, 1]}}),
+        (SOFTMAX, softmax_gradient, {}),
+        (HINGE, hinge_gradient, {}),
     ],
-)
-def test_every_way_to_say_what_a_label_is(text: str, limits: dict[str, Any]) -> None:
-    result = cgprimer.check_gradient(cgprimer.parse(text), written_bce, **limits)
-    assert result.points == result.possible, str(result)
+)  # fmt: skip
+def test_gradients_by_cases_are_right(text: str, gradient: Any, limits: dict[str, Any]) -> None:
+    for seed in range(2):
+        result = cgprimer.check_gradient(cgprimer.parse(text), gradient, seed=seed, **limits)
+        assert result.points == result.possible, str(result)
 
 
 def test_a_mistake_at_one_label_is_seen() -> None:
@@ -240,10 +236,6 @@ def test_kept_values_may_come_from_the_point() -> None:
     assert cgprimer.check_formula(graph, "p*x, p", at={"y": 0}, keep="y").points == 2
 
 
-def test_what_is_differentiated_by_is_not_inferred() -> None:
-    assert not build_question(cgprimer.parse(BCE), wrt=["y", "w"]).domains
-
-
 def test_an_inferred_domain_is_in_the_result() -> None:
     result = cgprimer.check_gradient(cgprimer.parse(BCE), written_bce)
     assert any("y is sampled from {0, 1}" in note for note in result.notes)
@@ -343,11 +335,6 @@ def test_refused_arguments(limits: dict[str, Any], said: str) -> None:
             cgprimer.exercise(graph, **limits)
 
 
-def test_limits_are_about_a_graph() -> None:
-    with refused(cgprimer.UsageError):
-        cgprimer.exercise(keep="x")
-
-
 # --- the command line ----------------------------------------------------------------------------
 
 
@@ -367,46 +354,34 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("options", "full"),
-    [
-        ([], True),
-        (["--keep", "y"], True),
-        (["--keep", "x,y"], True),
-        (["--domain", "y=0,1"], True),
-        (["--domain", "y={0, 1}"], True),
-        (["--domain", "y=0,1,x=-1,1"], True),
-        (["--domain", "y=0,1", "--keep", "x"], True),
-        (["--domain", "y=0.25,1"], False),
-    ],
+    ("options", "points"),
+    [([], 2), (["--domain", "y=0,1", "--keep", "x"], 2), (["--domain", "y=0.25,1"], 0)],
 )
-def test_options_of_check_gradient(folder: Path, options: list[str], full: bool) -> None:
+def test_options_of_check_gradient(folder: Path, options: list[str], points: int) -> None:
     result = run("check", "gradient", "bce.cg", "ann.py", *options)
     assert result.returncode == 0, result.stderr
-    assert ("2 of 2 points" in result.stdout) is full
+    assert f"{points} of 2 points" in result.stdout
     assert ("inferred" in result.stderr) is (not options)
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("command", "options", "contains"),
     [
-        (["--keep", "z"], "x ... y"),
-        (["--domain", "y"], "expected NAME=VALUES"),
-        (["--domain", "=1"], "expected NAME=VALUES"),
-        (["--domain", "y=0,a"], "one-hot"),
-        (["--domain", "y=0,1,y=2"], ""),
-        (["--domain", "y=one-hot"], ""),
-        (["--domain", "w=0,1"], "'w'"),
-        (["--domain", "y={}"], ""),
+        ("check gradient", ["--keep", "z"], "x ... y"),
+        ("check formula", ["--domain", "y"], "expected NAME=VALUES"),
+        ("exercise", ["--domain", "=1"], "expected NAME=VALUES"),
+        ("check gradient", ["--domain", "y=0,a"], "one-hot"),
+        ("check formula", ["--domain", "y=0,1,y=2"], ""),
+        ("exercise", ["--domain", "y=one-hot"], ""),
+        ("check gradient", ["--domain", "w=0,1"], "'w'"),
+        ("exercise", ["--domain", "y={}"], ""),
     ],
 )
-@pytest.mark.parametrize("command", [("check", "gradient"), ("check", "formula"), ("exercise",)])
-def test_wrong_options(
-    folder: Path, command: tuple[str, ...], options: list[str], said: str
-) -> None:
-    answer = {"gradient": ["ann.py"], "formula": ["x, 1"]}.get(command[-1], [])
-    result = run(*command, "bce.cg", *answer, *options)
+def test_wrong_options(folder: Path, command: str, options: list[str], contains: str) -> None:
+    answer = {"check gradient": ["ann.py"], "check formula": ["x, 1"]}.get(command, [])
+    result = run(*command.split(), "bce.cg", *answer, *options)
     assert result.returncode != 0
-    approved(result.stderr, said)
+    approved(result.stderr, contains)
     assert "defect" not in result.stderr
 
 

@@ -16,6 +16,7 @@ from cgprimer.core.operations.notation import parse_expression, unparse
 from cgprimer.course.checks.notation_reader import read_formula
 from cgprimer.course.checks.sheets.answer_values import parse_number
 from tests.approval import refused
+from tests.checking.submissions import sample
 
 NAMES = ("x", "y", "z", "e", "pi", "W", "ab")
 TEXT = Path(__file__).with_name("notation.txt").read_text(encoding="utf-8")
@@ -89,8 +90,8 @@ def test_text_of_the_language_keeps_its_meaning(text: str) -> None:
     assert unparse(read_formula(text, NAMES)) == unparse(parse_expression(text))
 
 
-@pytest.mark.parametrize("row", TABLES["statements"])
-def test_statements_in_usual_notation(row: tuple[str]) -> None:
+@pytest.mark.parametrize("row", sample([[row] for (row,) in TABLES["statements"]], 6))
+def test_statements_in_usual_notation(row: list[str]) -> None:
     assert check_formula(row[0]).points == 1
 
 
