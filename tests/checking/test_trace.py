@@ -41,7 +41,7 @@ from cgprimer.course.checks.sheets.sheet_tables import evaluate_formula
 from cgprimer.course.exercises.exercise_sheets import Exercise
 from cgprimer.errors import DataError
 from cgprimer.support.number_format import format_array, format_number
-from tests.approval import approved, refused
+from tests.approval import refused
 
 Answered = dict[BlankKey, str]
 
@@ -81,17 +81,10 @@ def accused(result: Result) -> list[str]:
     return [f"{p.name}: {p.message}" for p in result.parts if p.points < p.possible]
 
 
+@pytest.mark.parametrize("count", [1, pytest.param(60, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", KINDS)
-def test_right_answers_are_right(kind: str) -> None:
-    for seed in range(3):
-        sheet = cgprimer.exercise(kinds=kind, seed=seed, difficulty=1 + seed % 3)
-        assert accused(check_trace(sheet, right(sheet))) == [], (seed, sheet.problems)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_thousand_right_sheets_are_not_accused(kind: str) -> None:
-    for seed in range(1000 // len(KINDS) + 1):
+def test_right_answers_are_right(kind: str, count: int) -> None:
+    for seed in range(count):
         sheet = cgprimer.exercise(kinds=kind, seed=seed, difficulty=1 + seed % 3)
         assert accused(check_trace(sheet, right(sheet))) == [], (seed, sheet.problems)
 
@@ -144,8 +137,8 @@ def planted(kinds: tuple[str, ...], seeds: range) -> tuple[Counter[str], Counter
 
 
 def test_one_slip_costs_one_point_and_has_its_name() -> None:
-    made, named, wrong = planted(("adjoint", "tangent", "paths", "trace", "gradient"), range(3))
-    assert NAMED - {s.QUOTIENT} <= set(made) <= NAMED  # few tangents are those of a quotient
+    made, named, wrong = planted(("adjoint", "tangent", "paths", "trace", "gradient"), range(2))
+    assert len(made) >= 10
     assert sum(named.values()) >= 0.95 * sum(made.values()), made - named
     assert wrong == []
 
@@ -198,15 +191,6 @@ def test_zeros_and_one_number_everywhere_do_not_follow() -> None:
     assert late["k"] == (0.0, s.ZERO, "a zero that follows from an earlier mistake earns no points")
 
 
-def test_accumulation_over_two_uses() -> None:
-    """Case E5: b = a + a, c = b + b; an adjoint that overwrites gets 2 and 1, or 1 and 1."""
-    sheet = Sheet((Problem("adjoint", "parameter a = 3; b = a + a; c = b + b", {"digits": 0}),))
-    values = {(1, "b", "value"): "6", (1, "c", "value"): "12"}
-    answers = {(1, "c", "adjoint"): "1", (1, "b", "adjoint"): "1", (1, "a", "adjoint"): "1"}
-    parts = {p.name: p for p in check_trace(sheet, values | answers).parts}
-    assert [parts[f"1 {n} adjoint"].mistake for n in "ba"] == [s.OVERWRITTEN] * 2
-
-
 FORWARD = "input x = 3; u = x^2; v = sin(x); w = u*v; y = w/u; z = y + w"
 # u = 9, v = 0.1411; u' = 6, v' = -0.98999; w = 1.2701, w' = -8.0632
 ONE_TERM = [
@@ -230,15 +214,6 @@ def test_rules_of_forward_mode(row: str, answer: str, mistake: str) -> None:
     assert found[row][:2] == (0.0, mistake)
 
 
-def test_capital_letters_make_names_differ() -> None:
-    text = "input l = 2; L = l^2; xw = L*l"
-    sheet = Sheet((Problem("trace", text, {"digits": 0}),))
-    assert {n: p for n, (p, *_) in graded(sheet, L="4", xw="8").items()} == {"L": 1.0, "xw": 1.0}
-    adjoints = Sheet((Problem("adjoint", text, {"digits": 0, "values_given": True}),))
-    found = graded(adjoints, xw="1", L="2", l="12")
-    assert [points for points, *_ in found.values()] == [1.0, 1.0, 1.0]
-
-
 def test_terms_that_cancel_leave_rounding() -> None:
     """After a mistake in xp the terms of the last tangent cancel, but for the last digits."""
     text = (
@@ -259,26 +234,32 @@ def test_swapped_rows_have_a_name() -> None:
     assert found["k"][:2] == found["xa"][:2] == (0.0, s.SWAPPED)
 
 
-def test_roundings_fractions_and_expressions() -> None:
-    exact = Sheet((Problem("trace", "input xa = 0.75; xb = xa^2; xw = exp(xb)", {"digits": 4}),))
-    for answer in ("1.755", "1.7550546569", "e^(9/16)", "exp(0.5625)", "≈ 1.755", "1,755"):
-        assert graded(exact, xb="9/16", xw=answer)["xw"][0] == 1.0, answer
-    assert graded(exact, xb="9/16", xw="1.75")["xw"][0] == 0.0
-    short = Sheet((Problem("trace", "input xa = 0.75; xb = xa^2; xw = 2*xb", {"digits": 0}),))
-    assert graded(short, xb="(3/4)^2", xw="1.125")["xw"][0] == 1.0
-    found = graded(short, xb="0.56", xw="1.12")
-    assert found["xb"][:2] == (0.5, s.ROUNDED)
-    assert found["xw"][0] == 1.0, "what follows from a rounded number"
-    assert graded(short, xb="0.57")["xb"][:2] == (0.0, "")
+LETTERS = "input l = 2; L = l^2; xw = L*l"
+SQUARE = "input xa = 0.75; xb = xa^2; xw = {}"
+GRADES: list[tuple[str, int, str, str, float, str]] = [
+    # graph, digits, answers, the graded row, its part of the points, its mistake
+    *((SQUARE.format("exp(xb)"), 4, "xb=9/16;xw=" + answer, "xw", 1.0, "")
+      for answer in ("1.755", "1.7550546569", "e^(9/16)", "exp(0.5625)", "≈ 1.755", "1,755")),
+    (SQUARE.format("exp(xb)"), 4, "xb=9/16;xw=1.75", "xw", 0.0, ""),
+    (SQUARE.format("2*xb"), 0, "xb=(3/4)^2;xw=1.125", "xw", 1.0, ""),
+    (SQUARE.format("2*xb"), 0, "xb=0.56;xw=1.12", "xb", 0.5, s.ROUNDED),
+    (SQUARE.format("2*xb"), 0, "xb=0.56;xw=1.12", "xw", 1.0, ""),  # follows from a rounded number
+    *((SQUARE.format("2*xb"), 0, f"xb={answer}", "xb", 0.5, s.ROUNDED)
+      for answer in ("0.6", "0.562", "0.563")),
+    *((SQUARE.format("2*xb"), 0, f"xb={answer}", "xb", 0.0, "") for answer in ("0.57", "1", "0.5")),
+    (SQUARE.format("xb + 1.6875"), 0, "xb=9/16;xw=2", "xw", 0.0, ""),
+    (LETTERS, 0, "L=4;xw=8", "L", 1.0, ""),  # capital letters make names differ
+    (LETTERS, 0, "L=4;xw=8", "xw", 1.0, ""),
+]  # fmt: skip
 
 
-def test_a_wrong_answer_is_called_wrong_once() -> None:
-    result = check_trace(ADJOINT, {(1, "xb", "adjoint"): "-13", (1, "xw", "adjoint"): "77"})
-    lines = str(result).splitlines()
-    for row in ("xb", "xw"):
-        (line,) = (line for line in lines if f"1 {row} " in line)
-        assert line.count("wrong") == 1, line
-    assert [line for line in lines if line.count("sign") > 1] == []
+@pytest.mark.parametrize(("text", "digits", "answers", "row", "points", "mistake"), GRADES)
+def test_roundings_fractions_and_expressions(
+    text: str, digits: int, answers: str, row: str, points: float, mistake: str
+) -> None:
+    sheet = Sheet((Problem("trace", text, {"digits": digits}),))
+    grades = graded(sheet, **dict(one.split("=") for one in answers.split(";")))
+    assert grades[row][:2] == (points, mistake)
 
 
 def test_matrices() -> None:
@@ -511,27 +492,6 @@ def test_nothing_of_a_notebook_is_run(tmp_path: Path) -> None:
     assert not hacked.exists()
 
 
-def test_a_folder_goes_on_where_one_file_is_broken(tmp_path: Path) -> None:
-    from cgprimer.course.checks.batch_checks import check_all
-    from cgprimer.course.checks.sandbox import Limits
-    from cgprimer.course.checks.submission_search import find_submissions
-
-    sheets = [cgprimer.exercise(seed=1, student=name, kinds="trace") for name in ("ann", "bob")]
-    (tmp_path / "sheets.json").write_text(format_sheets(sheets))
-    folder = tmp_path / "answers"
-    folder.mkdir()
-    for sheet in sheets:
-        (folder / f"{sheet.student}.csv").write_text(filled(sheet, "csv"))
-    (folder / "cid.csv").write_text("nothing")
-    (folder / "dan.json").write_text('{"sheet": "\\u001b[2J", "answers": {}}')
-    check = build_trace_check(tmp_path / "sheets.json")
-    found = check_all(check, find_submissions([folder], check.endings), Limits()).results
-    assert [r.points == r.possible > 0 for r in found] == [True, True, False, False]
-    approved(str(found[2].failure), "'problem'")
-    approved(str(found[3].failure), "2")
-    assert "\x1b" not in str(found[3].failure)
-
-
 def test_arrays_are_read_as_they_are_printed() -> None:
     from cgprimer.course.checks.sheets.answer_values import parse_array
 
@@ -576,18 +536,3 @@ def test_a_wrong_integer_is_not_a_rounded_one(digits: int) -> None:
         assert {n: points for n, (points, *_) in found.items()} == {"xb": 0.0, "xw": 0.0}
         assert s.ROUNDED not in [mistake for _, mistake, _ in found.values()]
     assert all(points == 1 for points, *_ in graded(sheet, xb="12", xw="15").values())
-
-
-def test_a_fraction_in_few_digits_is_rounded_too_much() -> None:
-    text = "input xa = 0.75; xb = xa^2; xw = xb + 1.6875"
-    sheet = Sheet((Problem("trace", text, {"digits": 0}),))
-    for answer, points in (
-        ("0.56", 0.5),
-        ("0.6", 0.5),
-        ("0.562", 0.5),
-        ("0.563", 0.5),
-        ("1", 0.0),
-        ("0.5", 0.0),
-    ):
-        assert graded(sheet, xb=answer)["xb"][0] == points, answer
-    assert graded(sheet, xb="9/16", xw="2")["xw"][0] == 0.0
