@@ -64,6 +64,8 @@ def test_the_solution_is_right_in_the_sandbox(solution: Path) -> None:
     result = cgprimer.check_engine(solution)
     assert [part.verdict for part in result.parts] == ["right"] * 10
     assert result.points == result.possible == sum(list_possible_points().values())
+    approved("\n".join(f"{name}: {points:g}" for number in range(1, 11)
+                       for name, points in list_possible_points(number).items()))  # fmt: skip
 
 
 @pytest.mark.parametrize("number", range(1, 11))

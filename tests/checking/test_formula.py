@@ -114,6 +114,7 @@ def test_formulas_by_name_in_order_with_inner_variables_and_constants():
     assert check_formula(LECTURE, "d/dcd = xa^2", wrt=["cd"]).points == 1
     assert check_formula(LECTURE, "xa^2; 3*xz^2*xx", wrt=["cd", "ab"]).points == 2
     some = check_formula(LECTURE, "dcd = xx")
+    assert (some.points, some.possible) == (1, 4)
     assert verdicts(some) == {"ab": "not run", "bc": "not run", "cd": "right", "ac": "not run"}
     circle = cgprimer.parse("parameter r = 2; area = 3.141592653589793*r^2")
     assert check_formula(circle, "2*pi*r").points == 1

@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections import Counter
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from time import process_time
@@ -191,7 +192,7 @@ def test_zeros_and_one_number_everywhere_do_not_follow() -> None:
     assert late["k"] == (0.0, s.ZERO, "a zero that follows from an earlier mistake earns no points")
 
 
-FORWARD = "input x = 3; u = x^2; v = sin(x); w = u*v; y = w/u; z = y + w"
+FORWARD = "input x = 3; u = x^2; v = sin(x); w = u*v; y = w/u; z = y + w; q = u*u; o = z + q"
 # u = 9, v = 0.1411; u' = 6, v' = -0.98999; w = 1.2701, w' = -8.0632
 ONE_TERM = [
     ("w", "0.84672", s.PRODUCT),  # u'*v
@@ -200,6 +201,8 @@ ONE_TERM = [
     ("y", "-0.89591", s.QUOTIENT),  # w'/u
     ("y", "-1.34387", s.QUOTIENT),  # w'/u'
     ("z", "-8.06321", s.TERM),  # w'
+    ("q", "36", s.PRODUCT),  # u'*u'
+    ("q", "54", s.PRODUCT),  # u'*u
 ]
 
 
@@ -208,7 +211,7 @@ def test_rules_of_forward_mode(row: str, answer: str, mistake: str) -> None:
     """A tangent is a sum over operands: what lacks a term is no adjoint that is overwritten."""
     options = {"digits": 5, "wrt": "x", "values_given": True}
     sheet = Sheet((Problem("tangent", FORWARD, options),))
-    right = {"x": "1", "u": "6", "v": "-0.98999", "w": "-8.06321", "y": "-0.98999"}
+    right = {"x": "1", "u": "6", "v": "-0.98999", "w": "-8.06321", "y": "-0.98999", "q": "108"}
     answers = {n: t for n, t in right.items() if n != row} | {row: answer}
     found = graded(sheet, **answers)
     assert found[row][:2] == (0.0, mistake)
@@ -283,6 +286,17 @@ def test_matrices() -> None:
         "a matrix must have"
         in {p.name: p for p in check_trace(sheet, answers).parts}["1 h value"].message
     )
+
+
+@pytest.mark.parametrize("digits", [0, 3])
+def test_a_table_with_a_mistake_has_the_digits_of_the_sheet(digits: int) -> None:
+    for seed in range(3):
+        (problem,) = cgprimer.exercise(kinds="mistake", seed=seed, difficulty=3).problems
+        table = build_worksheet(replace(problem, asked={**problem.asked, "digits": digits}))
+        assert table.given_table
+        numbers = [float(str(v)) for row in table.given_table[1] for v in row[2:]]
+        assert numbers
+        assert all(v == float(format_number(v, digits or 10)) for v in numbers)
 
 
 def test_no_right_value_stands_in_a_result() -> None:
