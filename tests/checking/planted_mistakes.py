@@ -10,8 +10,6 @@ from itertools import count
 from random import Random
 from typing import Any
 
-import numpy as np
-
 import cgprimer
 from cgprimer import ExpressionGraph, networks
 from cgprimer.course.checks.check_results import Part
@@ -117,37 +115,6 @@ def samples(check: GradientCheck, point: Point) -> list[dict[str, float]]:
 # --- mistakes: a check of a graph and a wrong program, or None if the mistake is impossible ------
 
 
-def loss_factor(graph: ExpressionGraph, number: int) -> Any:
-    if len(graph.outputs) > 1:
-        return None
-    loss = ("squared-error", "half-squared-error")[number % 2]
-    check = build_gradient_check(graph, loss=loss, seed=number)
-    student, twice = Student(check.question.graph), 2.0 if number % 3 == 0 else 1.0
-
-    def gradient(point: Point) -> dict[str, float]:
-        found = student.gradient(point, of=graph.only_output())
-        return {n: twice * found[n] for n in check.question.wrt}
-
-    return check, gradient
-
-
-def activation(graph: ExpressionGraph, number: int) -> Any:
-    nodes = _functions(graph)
-    if not nodes:
-        return None
-    kinds = sorted({n.function for n in nodes})
-    kind, line = kinds[number % len(kinds)], nodes[number % len(nodes)].line
-    where = number % 3
-
-    def forgets(node: Node) -> bool:
-        if node.function not in FUNCTIONS:
-            return False
-        return (node.function == kind, node.line == line, True)[where]
-
-    check = asked(graph, number)
-    return check, with_habits(check, Habits(forgets=forgets))
-
-
 def one_path(graph: ExpressionGraph, number: int) -> Any:
     check = asked(graph, number)
     if check.question.batch:
@@ -174,30 +141,6 @@ def one_path(graph: ExpressionGraph, number: int) -> Any:
 def overwriting(graph: ExpressionGraph, number: int) -> Any:
     check = asked(graph, number)
     return check, with_habits(check, Habits(overwrites=("all", "line")[number % 2]))
-
-
-def averages(graph: ExpressionGraph, number: int) -> Any:
-    if len(graph.outputs) > 1 or not (graph.inputs and graph.parameters):
-        return None
-    reduction = ("mean", "sum")[number % 4 == 3]
-    check = build_gradient_check(
-        graph, loss="squared-error", batch=4, reduction=reduction, seed=number
-    )
-    student = Student(check.question.graph)
-    output = graph.only_output()
-
-    def gradient(point: Point) -> dict[str, float]:
-        each = samples(check, point)
-        errors = []
-        for one in each:
-            known = student.nodes(one)
-            errors.append(2 * (known[output].value - one["target"]))
-        slopes = [student.gradient(one, of=output) for one in each]
-        scale = 1 if reduction == "mean" else len(each)
-        return {n: scale * np.mean(errors) * np.mean([s[n] for s in slopes])
-                for n in check.question.wrt}  # fmt: skip
-
-    return check, gradient
 
 
 def _differences(steps: tuple[float, ...]) -> Any:
@@ -260,10 +203,7 @@ def _functions(graph: ExpressionGraph) -> list[Node]:
 
 
 PLANTED: dict[str, Planter] = {
-    "loss factor missing": loss_factor,
-    "activation derivative missing": activation,
     "one path of several": one_path,
-    "product of averages": averages,
     "= instead of +=": overwriting,
     "difference step too large": _differences((1e-1, 1e-2, 3e-3, 1e-3)),
     "difference step too small": _differences((1e-10, 1e-11, 1e-12, 1e-13)),

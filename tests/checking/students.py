@@ -41,6 +41,22 @@ RULES: dict[str, tuple[Callable[..., float], tuple[Callable[..., float], ...]]] 
     "sigmoid": (_sigmoid, (lambda a: math.exp(-a) / (1 + math.exp(-a)) ** 2,)),
     "softplus": (lambda a: math.log1p(math.exp(a)), (_sigmoid,)),
     "relu": (lambda a: max(a, 0.0), (lambda a: float(a > 0),)),
+    "leaky_relu": (
+        lambda a, b: a if a >= 0 else b * a,
+        (lambda a, b: 1.0 if a >= 0 else b, lambda a, b: 0.0 if a >= 0 else a),
+    ),
+    "sign": (lambda a: math.copysign(1.0, a), (lambda a: 0.0,)),
+    "heaviside": (lambda a: float(a > 0), (lambda a: 0.0,)),
+    "step": (lambda a: float(a > 0), (lambda a: 0.0,)),
+    "clamp": (
+        lambda a, b, c: min(max(a, b), c),
+        (
+            lambda a, b, c: float(b <= a <= c),
+            lambda a, b, c: float(a < b),
+            lambda a, b, c: float(max(a, b) > c),
+        ),
+    ),
+    "equal": (lambda a, b: float(a == b), (lambda a, b: 0.0, lambda a, b: 0.0)),
     "tan": (math.tan, (lambda a: 1 / math.cos(a) ** 2,)),
     "atan": (math.atan, (lambda a: 1 / (1 + a * a),)),
     "sinh": (math.sinh, (math.cosh,)),

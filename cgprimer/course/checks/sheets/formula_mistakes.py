@@ -132,8 +132,7 @@ def _multiply_derivatives(tree: Expression, blank: Blank) -> Iterator[tuple[str,
     """Yield the wrong formula ``f'*g'`` for the tangent of ``f*g``, or ``f'/g'`` for ``f/g``."""
     tangents = [Name(n) for n in names_in(tree) if parse_internal(n).kind == "dot"]
     if blank.operation in ("mul", "div") and _get_kind(blank) == "dot":
-        pairs = {1: [(tangents * 2)[:2]], 2: [tangents, tangents[::-1]]}
-        for pair in pairs.get(len(tangents), []):
+        for pair in (tangents, tangents[::-1]):  # of two operands: u*u has a single term
             yield _name_missing_term(blank), Apply(blank.operation, tuple(pair))
 
 
