@@ -60,15 +60,3 @@ def test_auto_takes_numbers_or_matrix_products(width, samples, engine):
     if not any(e.available for e in cgprimer.engines() if e.name == "cpu"):
         pytest.skip("the engine cpu cannot be used here")
     assert choose_engine("auto", program, samples).name == engine
-
-
-def test_differences_are_summed_over_the_samples_alone():
-    graph = cgprimer.parse(SMALL)
-    columns, scalars = at(graph, 9)
-    names = ("W", "x")
-    exact = cgprimer.differentiate(cgprimer.tape(graph), wrt=names)
-    program = cgprimer.differentiate(cgprimer.tape(graph), wrt=names, method="finite-difference")
-    each = Runner(exact)(columns, scalars, 9)
-    found = Runner(program, reduction="sum")(columns, scalars, 9)
-    for pair, value in each.derivatives.items():
-        np.testing.assert_allclose(found.derivatives[pair], value.sum(0), atol=1e-6)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import cgprimer
@@ -14,8 +17,8 @@ METHODS = ("reverse", "forward", "symbolic", "path-sum", "finite-difference")
 ENGINES = ("plain", "numpy")
 TOLERANCE = {"finite-difference": 1e-5}
 TANGLED = (cgprimer.PathLimitError, cgprimer.ExpressionSwellError)  # too large for a method
-some = settings(max_examples=25, deadline=None)
-few = settings(max_examples=4, deadline=None)
+some = settings(max_examples=12, deadline=None)
+few = settings(max_examples=2)
 
 
 def assert_near(found, expected, tolerance: float, what: str) -> None:
@@ -28,7 +31,7 @@ def assert_near(found, expected, tolerance: float, what: str) -> None:
         )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40)
 @given(array_cases(scalar=False))
 def test_values_are_numpys(case: Case):
     found = case.graph.evaluate(case.at)
@@ -69,6 +72,51 @@ def test_jacobians_of_arrays(case: Case, data):
         except TANGLED:
             continue
         assert_near(found[of], exact[of], TOLERANCE.get(method, 1e-11), method)
+
+
+def torch_names(torch: Any) -> dict[str, Any]:
+    """Return functions of the language in torch's words."""
+
+    def reduced(function: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda a, *axes: function(a, dim=axes or tuple(range(a.ndim)))
+
+    def transpose(a: Any, *order: int) -> Any:
+        return a.permute(order or tuple(reversed(range(a.ndim))))
+
+    return {
+        **{n: getattr(torch, n) for n in ("sin", "tanh", "exp", "sqrt", "sigmoid", "softmax")},
+        "log_softmax": torch.log_softmax,
+        "sum": reduced(torch.sum),
+        "mean": reduced(torch.mean),
+        "max": torch.amax,
+        "min": torch.amin,
+        "norm": torch.norm,
+        "dot": lambda a, b: (a * b).sum(),
+        "transpose": transpose,
+        "reshape": lambda a, *shape: a.reshape(shape),
+        "concatenate": lambda a, b: torch.cat([a, b]),
+    }
+
+
+@pytest.mark.slow
+@settings(max_examples=100)
+@given(array_cases(steps=6))
+def test_gradients_are_those_of_torch(case: Case) -> None:
+    """Torch runs the text of the graph."""
+    torch = pytest.importorskip("torch", reason="torch is not installed: nothing to compare with")
+    definitions = [line for line in case.lines if " = " in line]
+    assume("::-1" not in "".join(definitions))  # torch has no steps backwards
+    names = torch_names(torch)
+    leaves = {n: torch.tensor(v, requires_grad=True) for n, v in case.at.items()}
+    names |= leaves
+    for line in definitions:
+        name, _, expression = line.partition(" = ")
+        names[name] = eval(expression.replace("^", "**"), {}, names)  # noqa: S307 - of our own text
+    slopes_ = torch.autograd.grad(names["xo"], list(leaves.values()), materialize_grads=True)
+    expected = {n: s.detach().numpy() for n, s in zip(leaves, slopes_, strict=True)}
+    for method in ("reverse", "forward"):
+        found = cgprimer.gradient(case.graph, case.at, wrt=case.leaves, method=method)
+        assert_near(found, expected, 1e-12, f"{method} beside torch")
 
 
 @some

@@ -10,13 +10,11 @@ import cgprimer
 from cgprimer.backends.plans.optimization import optimize
 from cgprimer.core.evaluation.evaluator import values_of
 from cgprimer.core.evaluation.runner import Runner
-from cgprimer.core.operations.element_operations import Concatenate, Scatter, Take, take
+from cgprimer.core.operations.element_operations import Concatenate, Take
 from cgprimer.core.operations.matrix_operations import Matmul
 from cgprimer.core.operations.shape_operations import (
     Broadcast,
     Transpose,
-    reshape,
-    sum_over_axes,
 )
 from cgprimer.core.tape.scalarization import elements, scalarize, split_arrays
 from cgprimer.core.tape.tape import Tape
@@ -32,7 +30,6 @@ xh = tanh(W @ x + b)
 xs = softmax(xh)
 xo = sum(xs[::-1]*xh, 0) + max(xh) + mean(reshape(transpose(W), 2, 3))
 """
-right_product = Matmul.pull_back
 LEAVES = (Leaf("column", "x", 0.0, (3,)), Leaf("scalar", "W", 0.0, (2, 3)), Leaf("scalar", "k"))
 BROKEN = {
     "sizes that do not meet": (Matmul(2, 2), (0, 1)),
@@ -50,11 +47,6 @@ BROKEN = {
 def test_broken_tapes_are_refused(fault):
     with pytest.raises(cgprimer.TapeError):
         verify(Tape(LEAVES, (Instruction(*BROKEN[fault]),), {"y": 3}))
-
-
-def test_a_whole_tape_is_not():
-    right = Instruction(Matmul(2, 1), (1, 0)), Instruction("exp", (3,))
-    assert verify(Tape(LEAVES, right, {"y": 4})).shapes[-1] == (2,)
 
 
 @settings(max_examples=30, deadline=None)
@@ -82,69 +74,6 @@ def test_passes_and_numbers_change_nothing(case: Case):
                 np.testing.assert_allclose(
                     values[flat.outputs[part]], expected, rtol=1e-10, atol=1e-10
                 )
-
-
-@pytest.mark.parametrize(
-    ("operation", "wrong"),
-    [
-        (Transpose, lambda self, b, position, bar, operands, result: reshape(
-            b, bar, b.shape(operands[0]))),
-        (Broadcast, lambda self, b, position, bar, operands, result: take(
-            b, bar, (0,) * (len(b.shape(bar)) - len(b.shape(operands[0]))))),
-        (Matmul, lambda self, b, position, bar, operands, result: right_product(
-            self, b, position, b.emit("neg", bar), operands, result)),
-        (Take, lambda self, b, position, bar, operands, result: b.broadcast(
-            sum_over_axes(b, bar), b.shape(operands[0]))),
-        (Scatter, lambda self, b, position, bar, operands, result: b.emit("neg", b.emit(
-            Take(self.key), bar))),
-    ],
-)  # fmt: skip
-def test_a_wrong_transpose_is_caught(operation, wrong, monkeypatch):
-    """What the other tests of this folder compare with: forward mode, and differences."""
-    text = (
-        "parameter W[3,3], b[3], k; input x[3]\n"
-        "xh = transpose(W) @ x + k*b\nxo = sum(tanh(xh[::-1])*W[0] + concatenate(x[:1], xh[1:]))"
-    )
-    rng = np.random.default_rng(0)
-    at = {"W": rng.normal(size=(3, 3)), "b": rng.normal(size=3), "k": 0.5, "x": rng.normal(size=3)}
-
-    def differ() -> bool:
-        graph, names = cgprimer.parse(text), ("W", "b", "k")
-        by = {
-            m: cgprimer.hessian(graph, at, wrt=names, method=f"{m}-over-reverse")
-            for m in ("forward", "finite-difference")
-        }
-        first = {
-            m: cgprimer.gradient(graph, at, wrt=names, method=m) for m in ("reverse", "forward")
-        }
-        return any(
-            not np.allclose(first["reverse"][n], first["forward"][n], atol=1e-5) for n in names
-        ) or any(
-            not np.allclose(by["forward"][n][o], by["finite-difference"][n][o], atol=1e-4)
-            for n in names for o in names
-        )  # fmt: skip
-
-    assert not differ()
-    monkeypatch.setattr(operation, "pull_back", wrong)
-    if operation is Scatter:  # takes are pulled as scatters, and scatters are only pulled once more
-        graph = cgprimer.parse(text)
-        by = [
-            cgprimer.hessian(graph, at, method=f"{m}-over-reverse")["W"]["W"]
-            for m in ("forward", "reverse")
-        ]
-        assert not np.allclose(*by, atol=1e-6)
-    else:
-        assert differ()
-
-
-def test_a_wrong_arithmetic_is_caught(monkeypatch):
-    case_text = "input x[2]; parameter W[2,2]; xo = sum(W @ x)"
-    at = {"x": [1.0, 2.0], "W": [[1.0, 2.0], [3.0, 4.0]]}
-    right = cgprimer.gradient(cgprimer.parse(case_text), at)["W"]
-    monkeypatch.setattr(Matmul, "run", lambda self, a, b: a.T @ b)
-    wrong = cgprimer.parse(case_text).evaluate(at)["xo"]
-    assert wrong != pytest.approx(16.0)
-    np.testing.assert_array_equal(right, [[1, 2], [1, 2]])
 
 
 def test_sums_over_blocks_are_sums(monkeypatch):
@@ -184,18 +113,6 @@ def test_single_precision_stays_single():
     np.testing.assert_allclose(
         total.derivatives["xo", "W"], exact.derivatives["xo", "W"], rtol=1e-4, atol=1e-6
     )
-
-
-def test_a_leaf_is_not_written_over():
-    """Values are written over where nothing looks at them; what is given is never such a one."""
-    graph = cgprimer.parse("input x[3]; parameter w[3]; xa = x; xo = sum(exp(xa)*w + transpose(w))")
-    x, w = np.ones((5, 3)), np.full(3, 2.0)
-    for reduction in ("sum", "none"):
-        Runner(cgprimer.differentiate(cgprimer.tape(graph), wrt=("w", "x")), reduction=reduction)(
-            {"x": x}, {"w": w}, 5
-        )
-    assert (x == 1).all()
-    assert (w == 2).all()
 
 
 def test_print_names_what_is_done_as_the_language_does():

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.core.evaluation.runner import Runner
 from tests.approval import refused
 
 # F10: batch normalization, of one column
@@ -74,17 +73,6 @@ def test_arrays_have_a_mean_for_each_of_their_places():
     np.testing.assert_allclose(complex_step["k"], expected, rtol=1e-12)
     second = cgprimer.hessian(graph, {"x": x}, of="xl")["k"]["k"].sum(axis=0)
     np.testing.assert_allclose(second, np.diag(2 * spread), atol=1e-12)
-
-
-def test_all_samples_are_one_block_however_many():
-    """Sums are taken block by block, and a mean over a block would be another one."""
-    graph = cgprimer.parse("input x[3]; parameter k = 2; xl = sum((k*x - batch_mean(x))^2)")
-    x = np.random.default_rng(2).normal(size=(100_000, 3)) + 7
-    program = cgprimer.differentiate(cgprimer.tape(graph))
-    found = Runner(program, reduction="sum")({"x": x}, {"k": 2.0}, len(x))
-    assert found.values["xl"] == pytest.approx(((2 * x - x.mean(axis=0)) ** 2).sum(), rel=1e-11)
-    slope = (2 * x * (2 * x - x.mean(axis=0))).sum()
-    assert found.derivatives["xl", "k"] == pytest.approx(slope, rel=1e-11)
 
 
 @pytest.mark.parametrize("method", ["symbolic", "path-sum"])

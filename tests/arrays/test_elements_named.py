@@ -6,10 +6,7 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.analysis.latex import latex_name
-from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
-from tests.approval import approved, refused
-from tests.cli.cli_tools import good, run
+from tests.approval import refused
 
 TEXT = """input x[3] = [1, 2, 3]
 parameter W[2,3] = [[1, 2, 3], [4, 5, 6]], w2 = 2
@@ -31,20 +28,6 @@ def test_second_derivatives_of_an_element(method: str) -> None:
         cgprimer.hessian(graph, of="y[7]")
     with refused(cgprimer.UsageError):
         cgprimer.hessian(graph, of="q[0]")
-
-
-def test_adjoints_and_steps_of_an_element() -> None:
-    graph = cgprimer.parse(TEXT)
-    diagram = graph_diagram(graph, adjoints=True, of="y[0]")
-    last = {node.key: node.detail[-1] for node in diagram.nodes}
-    assert (last["y"], last["y_0"]) == ("adjoint = [1, 0]", "adjoint = 1")
-    assert "adjoint: derivative of y_0" in diagram.notes[0]
-    whole = cgprimer.parse(TEXT.replace("y = ", "y_0 = "))  # the name is taken
-    assert graph_diagram(whole, level="backward", of="y_0[0]").nodes
-    from cgprimer.visualization.pages.stepping.step_frames import stepping
-
-    frames = stepping(graph, of="y[0]", methods=("reverse",)).frames("reverse")
-    assert frames[-1].derivatives
 
 
 def test_elements_are_given_by_name() -> None:
@@ -70,36 +53,6 @@ def test_elements_are_given_by_name() -> None:
     with refused(cgprimer.UsageError):
         bare.evaluate({"x[0]": 1.0})
     assert bare.evaluate({"x[0]": 1.0, "x[1]": 2.0})["y"] == 3.0
-
-
-@pytest.mark.parametrize("name", ["x[0:2]", "x[:]", "x[[0,1]]", "x[a]"])
-def test_parts_that_are_no_element_are_told_from_unknown_names(name: str) -> None:
-    graph = cgprimer.parse(TEXT)
-    with refused(cgprimer.UsageError, "'x'"):
-        cgprimer.gradient(graph, of="y[0]", wrt=name)
-    with refused(cgprimer.UsageError, "'x'"):
-        graph.evaluate({name: 1.0})
-
-
-def test_names_of_derivatives_in_latex() -> None:
-    assert [latex_name(n) for n in ("bar_w2", "bar_h_relu", "bar_xz", "barn_2", "bar")] == [
-        r"\bar{w}_{2}", r"\bar{h}_{relu}", r"\bar{\mathit{xz}}", r"\mathit{barn}_{2}",
-        r"\mathit{bar}",
-    ]  # fmt: skip
-
-
-def test_info_puts_rows_below_each_other() -> None:
-    rows = "[[0.125, 2, 3.25, 4], [1.5, 2, 3, 4], [1, 2, 3, 4], [5.25, 6, 7, 8]]"
-    shown = good("info", "-e", f"parameter W[4,4] = {rows}; y = sum(W)").split("\n")
-    first = next(i for i, line in enumerate(shown) if line.startswith("  W: [["))
-    assert [line.index("[", 5) for line in shown[first + 1 : first + 4]] == [6, 6, 6]
-
-
-def test_reverse_mode_says_what_it_gives_where_samples_depend_on_each_other() -> None:
-    line = ("-e", "input x; parameter k = 2; y = (k*x - batch_mean(k*x))^2", "--at", "x=1:4:4")
-    reverse, forward = (run("grad", *line, "--method", m) for m in ("reverse", "forward"))
-    approved(reverse.stderr)
-    assert "note" not in forward.stderr
 
 
 def test_starts_and_truths_of_elements_and_rows() -> None:
@@ -135,14 +88,6 @@ def test_inputs_of_another_shape_are_not_predicted() -> None:
     ]:  # fmt: skip
         with refused(cgprimer.DataError, hint):
             run.predict({"x": wrong})
-
-
-def test_an_element_is_what_varies_along_an_axis() -> None:
-    from cgprimer.visualization.plots.points_plot import points
-
-    graph = cgprimer.parse("input x[2] = [1, 2]; y = x[0]^2*x[1]")
-    lines = points(graph, {"x[0]": [0.0, 1.0, 2.0]}).axes[0].lines
-    assert [list(line.get_ydata()) for line in lines] == [[0, 2, 8], [0, 4, 8]]
 
 
 def test_several_numbers_are_no_classes() -> None:

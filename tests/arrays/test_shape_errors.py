@@ -73,12 +73,6 @@ def test_misfits_are_shown_in_the_text_by_tape_and_by_values(text, tmp_path):
         assert isinstance(caught.value, SourceError)
 
 
-def test_a_product_that_does_not_fit_says_what_would():
-    graph = cgprimer.parse("parameter W[8,4]; input x[3]; xh = W @ x")
-    with refused(ShapeError, "[8,3] @ [3]"):
-        cgprimer.tape(graph)
-
-
 @pytest.mark.parametrize("text", DECLARED)
 def test_declared_values_have_the_declared_shape(text):
     with refused(cgprimer.ExpressionSyntaxError, DECLARED[text]):
@@ -103,18 +97,6 @@ def test_second_derivatives_of_an_array_say_what_to_do():
         cgprimer.hessian(graph, wrt="w[0]")
 
 
-def test_the_shape_of_an_output_is_not_declared():
-    with refused(cgprimer.DefinitionError, "1:20 ... z"):
-        cgprimer.parse("input x[3]; output z[2]; z = x")
-
-
-@pytest.mark.parametrize("name", ["x[0", "x[0]]", "x[]", "x[a]"])
-def test_an_element_has_its_brackets(name):
-    graph = cgprimer.parse("input x[3] = 1; z = sum(x)")
-    with refused(cgprimer.UsageError):
-        cgprimer.gradient(graph, wrt=name)
-
-
 def test_hints_for_arrays_can_be_followed():
     graph = cgprimer.parse("input x[3]; parameter W[2,3]; h = W @ x")
     with refused(cgprimer.MissingValueError, "x[3] = 0.5"):
@@ -124,11 +106,6 @@ def test_hints_for_arrays_can_be_followed():
     at = {"W": 1, "x": 1}
     with pytest.raises(cgprimer.UsageError, match=r"--wrt 'W\[0,0\]'"):
         cgprimer.trace(graph, at, of="h[0]", wrt="W[0]")
-
-
-def test_a_product_by_its_name_elsewhere_is_said():
-    with refused(cgprimer.UnknownFunctionError, "@ b"):
-        cgprimer.parse("input x[3]; parameter W[2,3]; h = matmul(W, x)")
 
 
 def test_seeds_of_arrays_are_shown_by_their_elements():

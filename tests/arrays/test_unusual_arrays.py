@@ -70,21 +70,6 @@ def test_a_moved_inner_variable_moves_no_rule_that_uses_it(text, inner):
     assert np.sum(product_["k"]) == pytest.approx(4 * h + 32 * h**2)
 
 
-@pytest.mark.parametrize("method", [*METHODS, "forward carry"])
-def test_losses_of_arrays_by_methods_in_numbers_where_arrays_are_kept(method):
-    graph = cgprimer.parse("input x[2]; parameter W[3,2], b[3], k; y = k*sum(sin(W @ x + b))")
-    rng = np.random.default_rng(5)
-    data = cgprimer.Dataset.from_arrays({"x": rng.normal(size=(6, 2))}, {"y": np.ones(6)})
-    at = {"W": rng.normal(size=(3, 2)), "b": rng.normal(size=3), "k": 1.5}
-    exact = cgprimer.loss_and_gradient(graph, data)(at)
-    name, carry = method.split()[0], {"carry": True} if method.endswith("carry") else {}
-    for engine in ("plain", "numpy"):
-        found = cgprimer.loss_and_gradient(graph, data, method=name, engine=engine, **carry)(at)
-        assert found[0] == pytest.approx(exact[0])
-        for parameter, value in exact[1].items():
-            np.testing.assert_allclose(found[1][parameter], value, rtol=1e-5)
-
-
 @pytest.mark.parametrize("engine", ["plain", "cpu"])
 def test_a_vector_is_the_same_for_all_samples(engine):
     """With samples of its own it was a direction on one engine, and no number on another."""

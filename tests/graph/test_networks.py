@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import cgprimer
 from cgprimer import networks
-from tests.approval import approved
-from tests.cli.cli_tools import here
 
 MADE = {
     "mlp": lambda seed: networks.mlp("3-4-2", seed=seed),
@@ -69,21 +65,6 @@ def test_weights_before_a_rectifier_have_the_variance_of_he() -> None:
     assert units.initializers["w2_1_4"].arguments == (-1.0, 1.0)
 
 
-def test_the_command_writes_initializers_unless_numbers_are_asked_for(tmp_path: Path) -> None:
-    def text(*words: str) -> str:
-        done = here("new", *words, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
-
-    assert text("mlp", "16-32-32-1") == networks.mlp("16-32-32-1", values=False).source.text
-    assert len(text("mlp", "16-32-32-1")) < 300
-    assert text("mlp", "2-3-1", "--values") == networks.mlp("2-3-1").source.text
-    assert text("mlp", "2-3-1", "--seed", "4") == networks.mlp("2-3-1", seed=4).source.text
-    shape = networks.random(5, seed=4, values=False).source.text
-    assert text("random", "5", "--seed", "4") == shape
-    assert text("random", "5", "--seed", "4", "--values") == networks.random(5, seed=4).source.text
-
-
 @pytest.mark.parametrize("sizes", ["4-2-1", "2-3-3-2", "1-1"])
 def test_units_and_matrices_are_the_same_function(sizes: str) -> None:
     matrices = networks.mlp(sizes, activation="sigmoid", output="tanh", seed=3)
@@ -115,42 +96,3 @@ def test_a_seed_decides_everything_and_every_expression_leads_to_the_output() ->
         assert {*graph.leads_to} >= {f"xv{k}" for k in range(1, 30)}
         assert set(graph.inputs) == {"x1", "x2", "x3"}
         assert abs(graph.evaluate({})["xo"]) < 100
-
-
-def test_a_long_random_graph_stays_small() -> None:
-    assert abs(networks.random(3000, seed=1).evaluate({})["xo"]) < 1e4
-
-
-def test_what_is_written_is_read_again(tmp_path: Path) -> None:
-    assert here("new", "mlp", "4-2-1", "-o", "net.cg", cwd=tmp_path).returncode == 0
-    graph = cgprimer.load(tmp_path / "net.cg")
-    assert graph.source.text == networks.mlp("4-2-1", values=False).source.text + "\n"
-    again = here("new", "neuron", "4", "-o", "net.cg", cwd=tmp_path)
-    assert again.returncode == 2
-    assert "--force" in again.stderr
-    assert here("new", "neuron", "4", "-o", "net.cg", "--force", cwd=tmp_path).returncode == 0
-    assert cgprimer.load(tmp_path / "net.cg").parameters == ("w1", "w2", "w3", "w4", "b")
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["mpl", "4-2"], "'mlp'"),
-        (["mlp", "4"], ""),
-        (["mlp", "4--2"], ""),
-        (["mlp", "4-0"], ""),
-        (["mlp", "4-2", "--activation", "sigmoud"], "'sigmoid'"),
-        (["mlp", "4-2", "--output", "softmax", "--scalars"], ""),
-        (["mlp", "1000-1000-1000", "--values"], "100,000"),
-        (["mlp", "1000-1000-1000", "--scalars"], "100,000"),
-        (["neuron", "4", "--scalars"], "--scalars ... neuron"),
-        (["neuron", "0"], "1"),
-        (["chain", "x"], ""),
-        (["random", "1", "--inputs", "0"], "--inputs"),
-    ],
-)
-def test_mistakes_are_said_in_a_line(words: list[str], said: str) -> None:
-    done = here("new", *words)
-    assert done.returncode == 2
-    approved(done.stderr, said)
-    assert "Traceback" not in done.stderr

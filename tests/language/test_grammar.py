@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
-import pickle
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cgprimer
-from cgprimer.analysis.element_graph import expand_elements
 from cgprimer.core.language.parser import parse_program
 from cgprimer.core.language.syntax_tree import Declaration, Definition
 from cgprimer.core.language.tokens import locate_tokens, tokenize
-from cgprimer.core.loss_attachment import graph_with_loss
 from cgprimer.core.operations import primitives
 from cgprimer.core.operations.notation import parse_expression
 from cgprimer.core.operations.primitive_registry import FUNCTIONS
@@ -107,12 +103,6 @@ def test_arithmetic_reads_as_in_python(text: str) -> None:
     assert shape(parse_expression(text)) == python_shape(text)
 
 
-@given(st.recursive(OPERANDS, _joined, max_leaves=8))
-@settings(deadline=None)
-def test_caret_and_double_star_are_the_same_operator(text: str) -> None:
-    assert shape(parse_expression(text.replace("**", "^"))) == shape(parse_expression(text))
-
-
 @pytest.mark.parametrize(
     ("text", "number"),
     [
@@ -161,18 +151,9 @@ def test_a_functions_name_without_a_parenthesis_is_a_parameter(name: str) -> Non
     assert FUNCTIONS[name]
 
 
-def test_no_name_is_a_constant() -> None:
-    assert cgprimer.parse("xw = pi*e*xa").parameters == ("pi", "e")
-
-
 def test_a_trailing_operand_with_a_default_may_be_left_out() -> None:
     short, full = parse_expression("leaky_relu(xa)"), parse_expression("leaky_relu(xa, 0.01)")
     assert shape(short) == shape(full)
-
-
-def test_log_with_one_operand_is_natural_and_with_two_has_a_base() -> None:
-    assert shape(parse_expression("log(a)"))[-1] == ("log", 1)
-    assert shape(parse_expression("log(a, 2)"))[-1] == ("log_base", 2)
 
 
 @pytest.mark.parametrize(("name", "expected"), [("max", 9.0), ("min", -4.0)])
@@ -217,16 +198,6 @@ def test_a_text_without_statements_is_an_empty_graph(text: str) -> None:
     assert (graph.variables, graph.parameters, graph.evaluate()) == ((), (), {})
 
 
-def test_a_new_line_outside_parentheses_ends_the_statement() -> None:
-    with pytest.raises(cgprimer.CgprimerError):
-        cgprimer.parse("xb = a\n*xa")
-
-
-def test_a_list_of_texts_is_the_texts_line_by_line() -> None:
-    listed = cgprimer.parse(["xb = a*xa  # slope", "xc = xb; xd = xc"])
-    assert str(listed) == str(cgprimer.parse("xb = a*xa\nxc = xb\nxd = xc"))
-
-
 # --- names --------------------------------------------------------------------------------------
 
 
@@ -241,22 +212,6 @@ def test_names_that_contain_one_another_stay_apart() -> None:
     assert result["xxx"] == 2 + 30 + 500 + 7000 + 11e4 + 13e6 + 17e8
     assert result["xaa"] == result["xxx"] - 2
     assert graph.depends_on["xaa"] == ["x", "xxx"]
-
-
-def test_case_distinguishes_names() -> None:
-    graph = cgprimer.parse("xw = Xa*xa")
-    assert (graph.inputs, graph.parameters) == (("xa",), ("Xa",))
-
-
-def test_names_may_use_the_letters_of_any_language() -> None:
-    graph = cgprimer.parse("xw = θ*xa + größe")
-    assert graph.parameters == ("θ", "größe")
-
-
-@pytest.mark.parametrize("word", ["input", "parameter", "output"])
-def test_words_of_declarations_are_ordinary_names_elsewhere(word: str) -> None:
-    graph = cgprimer.parse(f"{word} = 2; xw = 3*{word}")
-    assert graph.evaluate() == {word: 2.0, "xw": 6.0}
 
 
 def test_tokens_know_where_they_are() -> None:
@@ -316,18 +271,6 @@ def test_domains_of_inputs() -> None:
     assert "x" not in graph.domains
     with pytest.raises(cgprimer.UsageError):
         graph.domains["x"] = (1.0,)
-
-
-def test_domains_stay_with_a_graph() -> None:
-    graph = cgprimer.parse("input x, y = 1 in {0, 1}; s = w*x*y")
-    domains = {"y": (0.0, 1.0)}
-    assert cgprimer.parse(graph.text).domains == domains
-    assert cgprimer.parse(str(graph)).domains == domains
-    assert pickle.loads(pickle.dumps(graph)).domains == domains
-    assert copy.deepcopy(graph).domains == domains
-    assert graph_with_loss(graph, "squared-error").domains == domains
-    arrays = cgprimer.parse("input y[2] in {0, 1}, c[2] in one-hot; s = sum(y*c)")
-    assert expand_elements(arrays).domains == {"y[0]": (0.0, 1.0), "y[1]": (0.0, 1.0)}
 
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-9, 9).map(float)

@@ -14,13 +14,10 @@ from hypothesis import strategies as st
 
 import cgprimer
 from cgprimer.core.language.initializers import (
-    INITIALIZERS,
     START_STREAM,
     VALUES_STREAM,
     Initializer,
 )
-from tests.approval import refused
-from tests.cli.cli_tools import here
 
 OUT, IN = 400, 300
 LAWS = {  # expression, mean, variance and the largest absolute value
@@ -135,53 +132,3 @@ def test_text_is_parsed_to_the_same_initializers(laws: list[Initializer]) -> Non
     assert again.text == graph.text
     assert again.initializers == graph.initializers
     assert again.values == graph.values
-
-
-ERRORS = {  # text, what the caret is under, a part of the message, a part of the hint
-    "parameter W[2,2] = glorto": ("glorto", "'W'", "'glorot'"),
-    "parameter W = random": ("random", "", ", ".join(INITIALIZERS)),
-    "parameter W = nan": ("nan", "", "zeros"),
-    "parameter k = normal": ("normal", "1", "normal(0.1)"),
-    "parameter k = normal(0, 1)": ("normal", "got 2", "normal(0.1)"),
-    "parameter k = normal(-1)": ("normal", "-1", ""),
-    "parameter k = uniform(1)": ("uniform", "2", "uniform(-1, 1)"),
-    "parameter k = uniform(1, -1)": ("uniform", "-1", ""),
-    "parameter k = uniform(-1e308, 1e308)": ("uniform", "", ""),
-    "parameter k = zeros(2)": ("zeros", "", ""),
-    "parameter k = normal()": (")", "", ""),
-    "parameter k = normal(a)": ("a", "", ""),
-    "parameter k = normal(1": ("", "',' ... ')'", ""),
-    "parameter k = normal\n(1)": ("normal", "", ""),
-    "parameter b[3] = glorot": ("glorot", "[outputs,inputs]", "zeros"),
-    "parameter k = he": ("he", "", "normal(0.1)"),
-    "input x[2,2] = he": ("he", "", "uniform(-1, 1)"),
-    "input y = ones in {0, 1}": ("ones", "'y'", ""),
-    "output xo = zeros": ("xo", "", ""),
-    "parameter w[2] = [zeros, 1]": ("zeros", "", ""),
-    "parameter w = zeros + 1": ("+", "", "initializer"),
-    "parameter w = normal(1e999)": ("1e999", "", ""),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("text", ERRORS)
-def test_mistakes_have_a_place_and_a_hint(text: str) -> None:
-    under, message, hint = ERRORS[text]
-    with refused(cgprimer.SourceError, message) as caught:
-        cgprimer.parse(f"{text}\nxo = xa")
-    span = caught.value.span
-    assert span.source.text[span.start : span.end].strip().startswith(under)
-    assert hint in caught.value.hint
-
-
-def test_commands_evaluate_at_the_same_sampled_point() -> None:
-    text = "input x[3] = uniform(-1, 1); parameter W[2,3] = glorot; xo = sum(W @ x)"
-    graph = cgprimer.parse(text)
-    expected = cgprimer.gradient(graph, of="xo", wrt="W")["W"]
-    np.testing.assert_array_equal(expected, np.array([graph.values["x"]] * 2))
-    done = here("grad", "-e", text, "--json")
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["gradient"]["xo"]["W"] == expected.tolist()
-    done = here("trace", "-e", text, "--wrt", "W[0,1]", "--json")
-    assert done.returncode == 0, done.stderr
-    assert f"{graph.values['x'][1]!r}" in done.stdout

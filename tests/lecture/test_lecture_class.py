@@ -77,16 +77,6 @@ def test_the_calls_of_the_lecture(capsys: pytest.CaptureFixture[str], tmp_path: 
     assert sorted(p.name for p in tmp_path.iterdir()) == ["loss.svg", "network.png"]
 
 
-def test_negative_inputs_have_the_right_ground_truth() -> None:
-    cgp = primer()
-    cgp.parse_expressions()
-    cgp.gen_gt_dataset(vals_for_learnable_params=TRUTH)
-    xa, xw = cgp.dataset.inputs["xa"], cgp.dataset.targets["xw"]
-    assert (xa < 0).any()
-    expected = 3 * xa**2 + (2 * xa**2 + (xa**2 + 4 * xa)) ** 3
-    assert abs(xw - expected).max() < 1e-12 * abs(expected).max()
-
-
 def test_the_differences_at_vertices_are_those_of_the_lecture() -> None:
     made = vertex_differences(cgprimer.parse(EXPRESSIONS), {"xa": 0.5, **TRUTH}, 1e-4)
     variables = {"xx/xa": 1.0001, "xy/xa": 4, "xy/xx": 1, "xz/xx": 2, "xz/xy": 1, "xw/xx": 3,
@@ -108,16 +98,6 @@ def test_the_gradient_goes_along_every_path() -> None:
     expected = {"ab": slope / 4, "bc": slope / 4, "cd": 0.25, "ac": slope / 2, "xa": by_xa}
     assert found == pytest.approx(expected, rel=1e-9)
     assert NAME not in cgprimer.methods()
-
-
-@pytest.mark.parametrize("method", ["reverse", NAME])
-def test_on_random_graphs_the_differences_come_near_the_gradient(method: str) -> None:
-    for seed in range(10):
-        graph = cgprimer.networks.random(8, seed=seed)
-        exact = cgprimer.gradient(graph, {})
-        with select_method(None if method == "reverse" else 1e-6) as how:
-            assert how["method"] == method
-            assert cgprimer.gradient(graph, {}, **how) == pytest.approx(exact, rel=1e-4, abs=1e-6)
 
 
 def test_the_step_of_the_differences_is_used() -> None:
@@ -191,16 +171,6 @@ def test_the_networks_learn(made, capsys: pytest.CaptureFixture[str], tmp_path: 
     assert cgp.bias.keys() == set(cgp.dependent_vars)
     assert (tmp_path / "plot_loss.png").exists()
     assert "written to plot_loss.png" in text
-
-
-def test_another_optimizer_is_a_word_away() -> None:
-    cgp = neuron(display_loss_how_often=0, training_iterations=500)
-    data = cgp.gen_training_data()
-    losses = {
-        name: cgp.run_training_loop_one_neuron_model(data, optimizer=name).loss
-        for name in ("sgd", "adam")
-    }
-    assert losses["adam"] < losses["sgd"]
 
 
 def test_batches_are_drawn_from_both_classes_and_divided_by_their_maximum() -> None:
@@ -283,17 +253,6 @@ DISPLAYS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("call", DISPLAYS)
-def test_without_a_display_pictures_are_files(
-    call: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    cgp = primer()
-    cgp.parse_general_dag_expressions()
-    assert type(getattr(cgp, call)()).__name__ == "Figure"
-    assert capsys.readouterr().out == f"{call}: written to {call}.png\n"
-    assert (tmp_path / f"{call}.png").stat().st_size > 1000
-
-
 def test_with_a_display_pictures_are_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from matplotlib import pyplot
 
@@ -309,52 +268,6 @@ def test_with_a_display_pictures_are_shown(monkeypatch: pytest.MonkeyPatch, tmp_
     assert len(shown) == 1
     assert len(shown[0].axes[0].images) == 1
     assert not any(tmp_path.iterdir())
-
-
-def test_a_backend_that_cannot_be_had_is_no_reason_to_stop(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    import matplotlib
-
-    def missing() -> str:
-        raise ImportError("no tkinter")
-
-    monkeypatch.setattr(matplotlib, "get_backend", missing)
-    cgp = primer()
-    cgp.parse_expressions()
-    cgp.display_DAG()
-    assert (tmp_path / "display_DAG.png").exists()
-
-
-def test_what_was_parsed_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    neuron(debug=True)
-    text = capsys.readouterr().out
-    assert "xw = sigmoid(ab*xa+bc*xb+cd*xc+ac*xd + bias_xw)" in text
-    assert "learnable parameters: ab, bc, cd, ac, bias_xw" in text
-
-
-def test_an_expression_that_is_none_is_shown_as_it_was_written() -> None:
-    with pytest.raises(CgprimerError) as caught:
-        neuron(expressions=["xw ab*xa"])
-    assert "bias" not in str(caught.value)
-
-
-@pytest.mark.parametrize("wrong", ["training_iterations", "batch_size", "dataset_size"])
-def test_numbers_that_are_none_are_refused(wrong: str) -> None:
-    cgp = neuron(**{wrong: 0})
-    with refused(CgprimerError, wrong):
-        cgp.run_training_loop_one_neuron_model(cgp.gen_training_data())
-
-
-def test_arrays_are_for_other_functions() -> None:
-    with pytest.raises(CgprimerError, match="arrays"):
-        primer(expressions=["input x[2]; xw = W @ x; parameter W[1,2]"]).parse_expressions()
-
-
-def test_a_text_is_a_list_of_one() -> None:
-    cgp = primer(expressions="xw = k*xa; xv = k*xb", output_vars="xw")
-    cgp.parse_expressions()
-    assert cgp.graph.outputs == ("xw",)
 
 
 CALLS = {
@@ -394,14 +307,6 @@ def test_every_sample_can_be_shown_and_each_with_the_parameters_that_it_met(
         learnt = cgp.train_on_all_data().parameters
         shown = dict(part.split(" = ") for part in met[0][later].split(", "))
         assert {n: float(v) for n, v in shown.items()} == pytest.approx(learnt, rel=1e-5)
-
-
-def test_how_often_losses_are_shown_may_be_set_later(capsys: pytest.CaptureFixture[str]) -> None:
-    cgp = neuron(training_iterations=300)
-    assert cgp.display_loss_how_often == cgp.display_vals_how_often == 500
-    cgp.display_loss_how_often = 100
-    cgp.run_training_loop_one_neuron_model(cgp.gen_training_data())
-    assert len(losses(capsys.readouterr().out)) == 3
 
 
 def test_a_dataset_with_activations_is_that_of_rectified_expressions() -> None:

@@ -5,16 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import cgprimer
-from cgprimer.core.operations import find_primitive
 from cgprimer.errors import ExpressionSwellError, PathLimitError
 from tests.methods.graph_strategies import Case, cases, graphs
 from tests.methods.slopes import moved, second_slopes, slopes
-from tests.primitives.row_tools import replaced
 
 # Exact methods do the same additions and multiplications in another order: a few hundred
 # roundings of the largest number among them (see graph_strategies.magnitude).
@@ -67,62 +64,6 @@ def test_methods_give_the_slopes(case, target):
 
 
 @quick
-@given(
-    case=cases(), method=st.sampled_from(("forward", "reverse", "path-sum", "finite-difference"))
-)
-def test_one_point_and_many_agree(case, method):
-    """Inputs, and parameters too, may be arrays of any shape."""
-    offsets = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
-    batch = {name: value + offsets for name, value in case.at.items()}
-    try:
-        single = cgprimer.gradient(case.graph, case.at, wrt=case.names, method=method)
-        many = cgprimer.gradient(case.graph, batch, wrt=case.names, method=method)
-    except PathLimitError:
-        assume(False)
-    for name, value in single.items():
-        assert many[name].shape == (2, 3)
-        # numpy's loops over arrays and over numbers differ in the last bit; a quotient of
-        # differences magnifies that by one over its step.
-        tolerance = DIFFERENCES if method == "finite-difference" else 1e-12
-        assert np.max(np.abs(many[name] - value)) <= tolerance * case.scale
-
-
-@st.composite
-def polynomials(draw) -> str:
-    """Sums and products of three names: they are rounded alike for numbers and for arrays."""
-    names, lines = ["xa", "xb", "k"], []
-    for number in range(1, draw(st.integers(2, 6)) + 1):
-        left, right = draw(st.sampled_from(names)), draw(st.sampled_from(names))
-        names.append(f"v{number}")
-        lines.append(f"{names[-1]} = {left} {draw(st.sampled_from('+-**'))} {right}")
-    return "; ".join([*lines, f"xw = {' + '.join(names)}"])
-
-
-SCHEMES = tuple(
-    ("finite-difference", options)
-    for options in ({"scheme": "forward"}, {"step": 0.01}, {"scheme": "forward", "step": 0.01})
-)
-EVERY = [
-    pytest.param(*one, marks=[pytest.mark.slow] if one[0] == "symbolic" else [])
-    for one in (*METHODS, *SCHEMES)
-]
-COORDINATES = st.floats(-1e6, 1e6) | st.floats(-2.0, 2.0) | st.sampled_from((0.0, 1.0, -1e-9))
-
-
-@slower
-@given(text=polynomials(), points=st.lists(st.tuples(*[COORDINATES] * 3), min_size=1, max_size=3))
-@pytest.mark.parametrize(("method", "options"), EVERY, ids=str)
-def test_a_single_point_equals_its_row_of_a_batch(method, options, text, points):
-    graph, names = cgprimer.parse(text), ("xa", "xb", "k")
-    batch = dict(zip(names, np.array(points).T, strict=True))
-    rows = cgprimer.gradient(graph, batch, wrt=names, method=method, **options)
-    for row, point in enumerate(points):
-        at = dict(zip(names, point, strict=True))
-        single = cgprimer.gradient(graph, at, wrt=names, method=method, **options)
-        assert {name: values[row] for name, values in rows.items()} == single
-
-
-@quick
 @given(graph=graphs())
 def test_what_methods_cost(graph):
     """Baur and Strassen: the gradient costs a small multiple of the value, whatever n is.
@@ -171,28 +112,3 @@ def test_second_derivatives_are_the_second_slopes(case):
 
 
 # --- the checks above are checked --------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("name", "partials"),
-    [("mul", ("b", "b")), ("sub", ("1", "1")), ("sin", ("-cos(a)",)), ("div", ("1/b", "out/b"))],
-)
-@pytest.mark.parametrize("method", ["finite-difference", "symbolic"])
-def test_a_planted_fault_does_not_pass(name, partials, method):
-    """A wrong row makes forward and reverse wrong alike: only methods that do not read it tell."""
-    text = "v1 = sin(p*xa)/(q - xa); v2 = v1*p - q; output v2"
-    at = {"xa": 0.7, "p": 1.3, "q": -0.4}
-    healthy = cgprimer.parse(text)
-    case = Case(healthy, at, 10.0)
-    tolerance = DIFFERENCES if method == "finite-difference" else EXACT
-    expected = cgprimer.gradient(healthy, at, wrt=case.names)
-    found = cgprimer.gradient(healthy, at, wrt=case.names, method=method)
-    assert_near(case, found, expected, tolerance, method)
-    with replaced(replace(find_primitive(name), partials=partials)):
-        graph = cgprimer.parse(text)  # another graph: programs are remembered by their graph
-        wrong = cgprimer.gradient(graph, at, wrt=case.names)
-        alike = cgprimer.gradient(graph, at, wrt=case.names, method="forward")
-        independent = cgprimer.gradient(graph, at, wrt=case.names, method=method)
-    assert_near(case, alike, wrong, EXACT, "forward")
-    with pytest.raises(AssertionError, match="d/d"):
-        assert_near(case, independent, wrong, tolerance, method)

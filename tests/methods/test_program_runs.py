@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
-import subprocess
 import sys
 import weakref
 from functools import partial
@@ -14,7 +12,6 @@ import pytest
 
 import cgprimer
 from cgprimer.core.evaluation import runner as running
-from tests.approval import refused
 
 Runner = partial(running.Runner, engine="numpy")
 
@@ -36,28 +33,6 @@ def program(method: str, **options):
 
 def block_size(method: str) -> int:
     return Runner(program(method)).execute.block_size
-
-
-@pytest.mark.parametrize("method", cgprimer.methods())
-def test_no_samples_at_all(method):
-    found = cgprimer.gradient(GRAPH, columns(0), wrt=NAMES, method=method)
-    assert all(found[name].shape == (0,) for name in NAMES)
-    result = Runner(program(method), reduction="sum")(columns(0), SCALARS, 0)
-    assert all(float(value) == 0.0 for value in result.derivatives.values())
-    assert float(result.values["xw"]) == 0.0
-
-
-@pytest.mark.parametrize("method", cgprimer.methods())
-def test_one_sample_is_a_sample(method):
-    one = columns(1)
-    found = cgprimer.gradient(GRAPH, one, wrt=NAMES, method=method)
-    number = cgprimer.gradient(
-        GRAPH, {name: float(v[0]) for name, v in one.items()}, wrt=NAMES, method=method
-    )
-    for name in NAMES:
-        assert found[name].shape == (1,)
-        assert isinstance(number[name], float)
-        assert found[name][0] == pytest.approx(number[name], rel=1e-9)
 
 
 @pytest.mark.parametrize("offset", [-1, 0, 1])
@@ -89,36 +64,6 @@ def test_the_sum_is_the_sum_of_all_samples(method, offset, blocks):
         scale = np.sum(np.abs(values))
         assert abs(float(total.derivatives[pair]) - np.sum(values)) <= 1e-12 * scale
     assert float(total.values["xw"]) == pytest.approx(np.sum(each.values["xw"]), rel=1e-12)
-
-
-@pytest.mark.parametrize("scheme", ["central", "forward", "complex-step"])
-@pytest.mark.parametrize("samples", [1, 7, 1000])
-@pytest.mark.parametrize("wrt", ["p", "xa", "xu"])
-def test_the_sum_of_differences(wrt, samples, scheme):
-    """With respect to a parameter, an input whose step differs from sample to sample, and an
-    inner variable whose step is chosen from its value.
-    """
-    data = columns(samples)
-    data["xa"] = data["xa"] * np.logspace(0, 2, samples)
-    exact = cgprimer.differentiate(cgprimer.tape(GRAPH), wrt=wrt, method="reverse")
-    each = Runner(exact)(data, SCALARS, samples).derivatives["xw", wrt]
-    differences = cgprimer.differentiate(
-        cgprimer.tape(GRAPH), wrt=wrt, method="finite-difference", scheme=scheme
-    )
-    total = Runner(differences, reduction="sum")(data, SCALARS, samples).derivatives["xw", wrt]
-    assert np.shape(total) == ()
-    # Relative to what is summed: steps of up to 100 times 2^-17 (2^-26 for forward differences).
-    tolerance = {"central": 1e-6, "forward": 1e-4, "complex-step": 1e-12}[scheme]
-    assert abs(float(total) - np.sum(each)) <= tolerance * np.sum(np.abs(each))
-
-
-@pytest.mark.parametrize("samples", [0, 1, 5, 10_000])
-def test_what_does_not_vary_is_counted_for_every_sample(samples):
-    graph = cgprimer.parse("input xa; parameter p = 3; xw = p^2 + 0*xa")
-    run = Runner(cgprimer.differentiate(cgprimer.tape(graph)), reduction="sum")
-    result = run({"xa": np.ones(samples)}, {"p": 3.0}, samples)
-    assert float(result.values["xw"]) == 9.0 * samples
-    assert float(result.derivatives["xw", "p"]) == 6.0 * samples
 
 
 @pytest.mark.parametrize("method", ["reverse", "forward", "symbolic", "path-sum"])
@@ -154,23 +99,6 @@ def test_differences_in_single_precision_choose_their_step_for_it(scheme):
         assert error <= (1e-3 if scheme == "central" else 1e-2), pair
 
 
-def test_dtype_and_engine_are_checked():
-    with refused(cgprimer.CgprimerError, "'float16'"):
-        Runner(program("reverse"), dtype="float16")
-    with refused(cgprimer.CgprimerError, "'abacus'"):
-        Runner(program("reverse"), engine="abacus")
-
-
-def test_given_columns_are_left_alone():
-    data = columns(100)
-    before = {name: v.copy() for name, v in data.items()}
-    for method in cgprimer.methods():
-        Runner(program(method))(data, SCALARS, 100)
-        cgprimer.gradient(GRAPH, data, wrt=NAMES, method=method)
-    for name, v in data.items():
-        np.testing.assert_array_equal(v, before[name])
-
-
 def test_results_are_nobody_elses_memory():
     data = columns(10)
     run = Runner(program("reverse"))
@@ -181,18 +109,6 @@ def test_results_are_nobody_elses_memory():
     found = cgprimer.gradient(cgprimer.parse("xw = p*xa"), {"p": 2.0, "xa": data["xa"]})["p"]
     found[:] = 0.0
     assert np.all(data["xa"] != 0.0)
-
-
-def test_parameters_may_vary_with_the_sample():
-    data = columns(5)
-    p = np.linspace(0.1, 0.9, 5)
-    for method in cgprimer.methods():
-        found = cgprimer.gradient(GRAPH, {**data, "p": p}, wrt=NAMES, method=method)
-        for i in range(5):
-            at = {"xa": data["xa"][i], "xb": data["xb"][i], "p": p[i]}
-            single = cgprimer.gradient(GRAPH, at, wrt=NAMES, method=method)
-            for name in NAMES:
-                assert found[name][i] == pytest.approx(single[name], rel=1e-7, abs=1e-9)
 
 
 # --- operation counts --------------------------------------------------------------------------
@@ -214,41 +130,7 @@ def test_reverse_costs_the_same_for_any_number_of_parameters(count):
         assert reverse.operation_count < forward.operation_count < central.operation_count * 2
 
 
-def test_one_sweep_for_each_output():
-    graph = cgprimer.parse("xb = p*xa; xc = q*xb; xd = xb*xc; output xb, xc, xd")
-    program = cgprimer.differentiate(cgprimer.tape(graph), of=graph.outputs, wrt=("p", "q"))
-    assert program.pass_count == 3
-    forward = cgprimer.differentiate(
-        cgprimer.tape(graph), of=graph.outputs, wrt=("p", "q"), method="forward"
-    )
-    assert forward.pass_count == 2
-
-
 # --- the same every time -----------------------------------------------------------------------
-
-_REPORT = """
-import cgprimer
-graph = cgprimer.parse("input xa = 0.5; parameter ab = 1, bc = 2, cd = 3, ac = 4;"
-                       "xx=xa^2; xy=ab*xx+ac*sin(xa); xz=bc*xx+xy; xw=cd*xx+xz^3+max(xx, xy)")
-for method in cgprimer.methods():
-    print(repr(cgprimer.gradient(graph, method=method, wrt=(*graph.variables, *graph.parameters))))
-    print(cgprimer.differentiate(cgprimer.tape(graph), method=method))
-print(repr(cgprimer.hessian(graph)), repr(cgprimer.partials(graph)))
-"""
-
-
-@pytest.mark.slow
-def test_runs_are_the_same_whatever_the_hash_seed():
-    outputs = set()
-    for seed in ("0", "1", "4242"):
-        finished = subprocess.run(
-            [sys.executable, "-c", _REPORT],
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            capture_output=True, text=True, timeout=60, check=False,
-        )  # fmt: skip
-        assert finished.returncode == 0, finished.stderr
-        outputs.add(finished.stdout)
-    assert len(outputs) == 1
 
 
 # --- long graphs -------------------------------------------------------------------------------
@@ -291,19 +173,6 @@ def test_a_chain_of_five_thousand_expressions(long_chain, method, options):
     assert found["x0"] == pytest.approx(slope, rel=tolerance)
 
 
-def test_the_program_of_a_long_chain_can_be_printed(long_chain):
-    program = cgprimer.differentiate(cgprimer.tape(long_chain), wrt="x0")
-    assert len(str(program).splitlines()) > LONG
-
-
-def test_a_wide_sum():
-    terms = "+".join(f"p{i}*xa" for i in range(2_000))
-    graph = cgprimer.parse(f"input xa = 2; xw = {terms}")
-    found = cgprimer.gradient(graph, dict.fromkeys(graph.parameters, 1.0))
-    assert len(found) == 2_000
-    assert set(found.values()) == {2.0}
-
-
 def test_nothing_keeps_a_graph_alive():
     graph = cgprimer.parse("xw = k*xa^3")
     cgprimer.gradient(graph, {"k": 1.0, "xa": 2.0})
@@ -313,18 +182,3 @@ def test_nothing_keeps_a_graph_alive():
     del graph
     gc.collect()
     assert gone() is None
-
-
-@pytest.mark.parametrize("reduction", ["none", "sum"])
-def test_the_plain_engine_takes_scalars_among_columns_and_columns_without_samples(reduction):
-    program = cgprimer.differentiate(
-        cgprimer.tape(cgprimer.parse("xw = k*xa^2 + xb")), wrt=["k", "xb"]
-    )
-    xa = np.arange(3.0)
-    result = running.Runner(program, reduction=reduction)({"xa": xa, "xb": 2.0, "k": 2.0}, {}, 3)
-    expected = [2 * xa**2 + 2, xa**2, np.ones(3)]
-    if reduction == "sum":
-        expected = [np.sum(e) for e in expected]
-    found = [result.values["xw"], *result.derivatives.values()]
-    for value, wanted in zip(found, expected, strict=True):
-        np.testing.assert_allclose(value, wanted, rtol=1e-15)

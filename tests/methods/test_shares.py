@@ -86,15 +86,6 @@ def test_the_shares_of_the_lecture_example_are_those_of_the_blackboard() -> None
     assert sum(found["xa"]) == 161.8125
 
 
-def test_a_subtracted_share_is_a_product_of_its_own() -> None:
-    graph = cgprimer.parse("xb = xa^2; xw = xb*xa - xb")
-    program = cgprimer.differentiate(cgprimer.tape(graph), wrt="xa")
-    values = numbers(program.tape, {"xa": 3.0}, {})
-    into = [values[s.product] for s in program.shares if s.tail == program.tape.index("xb")]
-    assert sorted(into) == [-1.0, 3.0]
-    assert program.operation_count <= len(program.tape)
-
-
 @pytest.mark.parametrize("operations", [False, True])
 def test_a_sweep_along_edges_gives_the_gradient(operations: bool) -> None:
     primal = cgprimer.tape(LECTURE)

@@ -52,12 +52,6 @@ def test_an_alias_is_read_as_the_function_that_it_stands_for(alias, function):
     assert str(cgprimer.tape(graph)) == str(cgprimer.tape(same))
 
 
-def test_ln_takes_no_base():
-    with pytest.raises(SourceError) as caught:
-        cgprimer.parse("xw = ln(xa, 2)")
-    assert "1 argument" in str(caught.value)
-
-
 def test_a_registered_function_takes_the_place_of_an_alias(registered):
     registered("ln", lambda a: 2 * a, partials="2")
     assert cgprimer.gradient(cgprimer.parse("xw = ln(k)"), {"k": 3.0}) == {"k": 2.0}
@@ -95,12 +89,6 @@ def test_case_a7_a_straight_through_byte(registered, method):
     np.testing.assert_array_equal(found, 100 * 2 * np.array([-5.0, 0.0, 225.0]))
 
 
-def test_case_a7_differences_see_the_steps_instead(registered):
-    registered("byte", _unsigned_byte, partials="1")
-    graph = cgprimer.parse("xw = byte(w)")
-    assert cgprimer.gradient(graph, {"w": 12.5}, method="finite-difference") == {"w": 0.0}
-
-
 def test_no_complex_step_unless_the_row_says_it_is_analytic(registered):
     registered("twice", lambda a: 2 * a, partials="2")
     registered("thrice", lambda a: 3 * a, partials="3", analytic=True)
@@ -108,13 +96,6 @@ def test_no_complex_step_unless_the_row_says_it_is_analytic(registered):
     with pytest.raises(cgprimer.CgprimerError, match="'twice'"):
         cgprimer.gradient(cgprimer.parse("xw = twice(p)"), {"p": 1.0}, **how)
     assert cgprimer.gradient(cgprimer.parse("xw = thrice(p)"), {"p": 1.0}, **how) == {"p": 3.0}
-
-
-def test_a_partial_of_zero_hands_nothing_back(registered):
-    registered("frozen", np.positive, partials="0")
-    graph = cgprimer.parse("xw = p*frozen(p)")
-    for method in TABLE_METHODS:
-        assert cgprimer.gradient(graph, {"p": 3.0}, method=method) == {"p": 3.0}
 
 
 @pytest.mark.parametrize(
@@ -125,19 +106,6 @@ def test_a_partial_may_name_operands_and_result_only(partials, message):
     with refused(UsageError, message):
         register_primitive("mine", np.sin, partials=partials)
     assert "mine" not in {row.name for row in primitives()}
-
-
-@pytest.mark.parametrize("partials", ["cos(a", "", "a +", "nosuch(a)", "2a"])
-def test_a_partial_that_does_not_parse(partials):
-    with pytest.raises((SourceError, UsageError)):
-        register_primitive("mine", np.sin, partials=partials)
-    assert "mine" not in {row.name for row in primitives()}
-
-
-@pytest.mark.parametrize("count", [0, 4])
-def test_one_to_three_operands(count):
-    with refused(UsageError):
-        register_primitive("mine", np.sin, partials=("1",) * count)
 
 
 @pytest.mark.parametrize("name", ["sin", "add", "pow", "log", "log_base", "stop_gradient"])
@@ -178,33 +146,6 @@ def test_unregister():
     register_primitive("mine", np.cos, partials="-sin(a)")  # the name is free again
     assert cgprimer.gradient(cgprimer.parse("xw = mine(p)"), {"p": 0.0}) == {"p": 0.0}
     unregister_primitive("mine")
-
-
-@pytest.mark.parametrize("name", ["sin", "add", "log_base"])
-def test_rows_of_the_package_stay(name):
-    with pytest.raises(UsageError, match="built-in"):
-        unregister_primitive(name)
-    assert find_primitive(name)
-
-
-def test_unregister_what_is_not_there():
-    with refused(UsageError, "'tanh'"):
-        unregister_primitive("tanhh")
-
-
-def test_a_primitive_may_return_its_argument():
-    """The buffer row of sin(xa) must not be given away while its value lives on as xb."""
-    cgprimer.register_primitive("ste", lambda a: a, partials="1")
-    try:
-        graph = cgprimer.parse("xb=ste(sin(xa)); xc=exp(xa*k)*cos(k*xa); xw=xb*xc*k")
-        xa, k = np.array([0.1, 0.2]), 1.5
-        e, c, s = np.exp(xa * k), np.cos(k * xa), np.sin(k * xa)
-        expected = np.sin(xa) * (e * c + k * xa * e * (c - s))
-        for method in ("forward", "reverse", "path-sum", "symbolic"):
-            found = cgprimer.gradient(graph, {"xa": xa, "k": k}, of="xw", method=method)["k"]
-            np.testing.assert_allclose(found, expected, rtol=1e-12, err_msg=method)
-    finally:
-        cgprimer.unregister_primitive("ste")
 
 
 def test_a_primitive_may_return_another_type_but_never_write_to_the_data():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -18,7 +16,6 @@ from cgprimer import (
     checkpoint,
     grad,
     hessian,
-    no_grad,
 )
 from tests.approval import refused
 
@@ -56,15 +53,6 @@ def test_the_lectures_quantization() -> None:
     assert str(y.grad_fn) == "Silly -> AccumulateGrad x"
     y.backward(np.array([2.0, 3.0]))
     np.testing.assert_array_equal(x.grad, [2.75, 3.5])
-
-
-def test_of_numbers_of_constants_and_where_nothing_is_recorded() -> None:
-    x = Value(3.75)
-    (Silly.apply(x * 2.0) * 3.0).backward()  # 7.5 is cut to 7
-    assert x.grad == 2 * (3.0 + 0.5)
-    with no_grad():
-        assert not Silly.apply(x).requires_grad
-    np.testing.assert_array_equal(Silly.apply(np.array([1.5, 300.0])), [1.0, 255.0])
 
 
 def test_a_backward_pass_is_asked_once_and_for_each_argument() -> None:
@@ -195,37 +183,6 @@ def test_registered_it_is_a_function_of_the_language(silly: None) -> None:
     np.testing.assert_array_equal(found, [2.5 * 3.75, 0.5 * 3.75])
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "parameter k = 1.5; xa = silly(2.5*k)",
-        "parameter k[2] = [1.5, 2]; input x[2] = [2.5, 0.6]; xa = sum(silly(k*x))",
-    ],
-)
-def test_methods_that_know_derivatives_alone_say_so_beside_reverse_mode(
-    silly: None, text: str
-) -> None:
-    graph = cgprimer.parse(text)
-    found = cgprimer.compare(graph)
-    able = [one for one in found.results if not one.refused]
-    assert [one.method for one in able] == ["reverse"]
-    assert next(iter(able[0].derivatives.values())) == 2.5 * 1.75
-    assert "no reference" in str(found)
-    with refused(UsageError, "'silly'"):
-        graph.to_sympy()
-
-
-def test_of_whole_arrays_in_the_language(silly: None) -> None:
-    graph = cgprimer.parse(
-        "parameter W[2] = [1.5, 2]; input x[2] = [2.5, 0.6]; xw = sum(silly(W*x))"
-    )
-    np.testing.assert_allclose(cgprimer.gradient(graph)["W"], [2.5 * 1.75, 0.6 * 1.2], rtol=1e-15)
-    x = np.array([[2.5, 0.6], [1.0, 1.0]])
-    found = cgprimer.gradient(graph, {"x": x})["W"]
-    np.testing.assert_allclose(found[0], [2.5 * 1.75, 0.6 * 1.2], rtol=1e-15)
-    np.testing.assert_allclose(found[1], [1.5, 1.0], rtol=1e-15)
-
-
 @pytest.mark.parametrize("method", [m for m in cgprimer.methods() if m != "reverse"])
 @pytest.mark.parametrize(
     "text", ["xw = silly(k*xa)", "parameter k[2] = 1; input xa[2] = 2; xw = sum(silly(k*xa))"]
@@ -237,24 +194,6 @@ def test_other_methods_say_that_it_may_differ(silly: None, method: str, text: st
         cgprimer.gradient(graph, at, method=method)
     with pytest.raises(DifferentiationError, match="silly"):
         cgprimer.hessian(graph, at)
-
-
-def test_engines_that_know_formulas_alone_say_so(silly: None) -> None:
-    graph = cgprimer.parse("xw = silly(k*xa)")
-    at = {"k": 1.5, "xa": np.linspace(0, 9, 50)}
-    plain = cgprimer.gradient(graph, at, engine="plain")["k"]
-    np.testing.assert_array_equal(cgprimer.gradient(graph, at, engine="numpy")["k"], plain)
-    with refused(UsageError, "'silly'"):
-        cgprimer.gradient(graph, at, engine="cpu")
-
-
-def test_training_with_it(silly: None) -> None:
-    graph = cgprimer.parse("xw = silly(k*xa) + b")
-    data = cgprimer.make_dataset(graph, truth={"k": 40.0, "b": 3.0}, samples=20, low=0.0)
-    step = cgprimer.loss_and_gradient(graph, data)
-    loss, slopes = step({"k": 30.0, "b": 0.0})
-    assert loss > 0
-    assert set(slopes) == {"k", "b"}
 
 
 def test_its_name_may_be_its_own_and_must_be_free() -> None:
@@ -341,41 +280,6 @@ def hamilton(parts: Any, q: Any) -> Any:
     return np.concatenate(rows, axis=0) @ q
 
 
-def test_the_hamilton_product() -> None:
-    p, q = Value(np.array([0.5, -1.0, 0.25, 2.0])), Value(np.array([1.0, 2.0, 3.0, 4.0]))
-    made = hamilton(p.reshape(4, 1, 1), q)
-    np.testing.assert_array_equal(made.data, [-6.25, -5.0, 9.75, 0.5])
-    made.sum().backward()
-    np.testing.assert_array_equal(p.grad, [10.0, -2.0, 0.0, -4.0])
-    np.testing.assert_array_equal(q.grad, [1.75, 3.25, -2.75, -0.25])
-
-
-def test_a_layer_that_is_computed_again_keeps_less() -> None:
-    rng = np.random.default_rng(0)
-    layers = [Value(rng.normal(size=(4, 48, 48)) / 14) for _ in range(6)]
-    start = Value(rng.normal(size=(192, 64)))
-
-    def kept(layer: Any) -> tuple[int, float, Any]:
-        tracemalloc.start()
-        x = start
-        for parts in layers:
-            x = layer(parts, x).tanh()
-        size = tracemalloc.get_traced_memory()[0]
-        tracemalloc.stop()
-        before = time.process_time()
-        (x * x).sum().backward()
-        spent = time.process_time() - before
-        found = layers[0].grad
-        for parts in layers:
-            parts.zero_grad()
-        return size, spent, found
-
-    saved, _, expected = kept(hamilton)
-    again, _, found = kept(checkpoint(hamilton))
-    np.testing.assert_array_equal(found, expected)
-    assert saved > 2 * again
-
-
 class Linear(Function):
     """PyTorch's example of a Function with an argument that may be left out."""
 
@@ -416,21 +320,6 @@ def test_arguments_that_may_be_left_out() -> None:
     x = Value(data)
     Linear.apply(x, Value(start, requires_grad=False), None).sum().backward()
     assert Linear.needed == (True, False, False)
-
-
-def test_second_derivatives_know_which_gradients_are_needed() -> None:
-    class Square(Function):
-        @staticmethod
-        def forward(ctx: Any, a: Any, scale: Any = 1.0) -> Any:
-            ctx.save(a)
-            return scale * a * a
-
-        @staticmethod
-        def backward(ctx: Any, grad: Any) -> Any:
-            assert ctx.needs_input_grad == (True, False)
-            return 2.0 * ctx.saved[0] * grad, None
-
-    assert grad(grad(Square.apply))(3.0) == 2.0
 
 
 def test_gradients_of_arguments_that_were_left_out_are_refused() -> None:

@@ -18,12 +18,6 @@ def test_the_network_of_its_demo_trains_to_the_same_losses_and_parameters() -> N
     assert len(model.parameters()) == 2 * 8 + 8 + 8 * 8 + 8 + 8 + 1
 
 
-def test_with_micrograd_itself() -> None:
-    engine = pytest.importorskip("micrograd.engine")
-    losses, parameters, _ = trained(engine.Value, 2)
-    assert trained(Value, 2)[:2] == (pytest.approx(losses), pytest.approx(parameters))
-
-
 def test_the_expression_of_its_page() -> None:
     a, b = Value(-4.0), Value(2.0)
     c = a + b

@@ -45,13 +45,6 @@ def test_operators_of_nodes_are_wrapped_functions() -> None:
     assert row.grad.tolist() == [3.0, -5.0]
 
 
-def test_the_same_graph_as_with_values() -> None:
-    x = Value(1.5, name="z")
-    y = 1.0 / (np.exp(x * -1.0) + 1.0)
-    wrapped = primitive(np.divide)(1.0, primitive(np.add)(primitive(np.exp)(x * -1.0), 1.0))
-    assert str(wrapped.grad_fn) == str(y.grad_fn)
-
-
 def test_nodes_of_arrays_and_deep_ones() -> None:
     node = primitive(np.exp)(Node(np.zeros((2, 2)), name="W"))
     assert str(node) == "exp = [[1. 1.] [1. 1.]]\n  W = [[0. 0.] [0. 0.]]"
@@ -127,14 +120,3 @@ def test_the_hamilton_layer_keeps_four_times_its_weights_or_nothing() -> None:
     again = memory(checkpoint(hamilton)(parts, q))
     assert again.kept == 32 * 3 * 8
     assert saved.kept > 2 * again.kept + 4 * weights
-
-
-def test_a_node_has_the_function_that_computed_it() -> None:
-    multiply, exp = primitive(np.multiply), primitive(np.exp)
-    z = Node(1.5, name="z")
-    y = exp(multiply(z, -1.0))
-    assert z.fun is None
-    assert (y.fun, y.parents[0].fun) == (np.exp, np.multiply)
-    assert y.fun(*[parent.value for parent in y.parents]) == y.value
-    cube = lambda x: x**3  # noqa: E731
-    assert primitive(cube, derivative=lambda x: 3 * x**2)(z).fun is cube

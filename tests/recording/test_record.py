@@ -272,16 +272,6 @@ def test_what_is_captured_is_an_input_with_its_name() -> None:
     assert graph.values["bias"] == (1.0, 2.0)
 
 
-def test_a_line_of_a_function_that_was_called_is_the_statement_that_named_it() -> None:
-    def f(z: Any) -> Any:
-        inner = neuron(z)
-        return inner + np.sin(z)
-
-    recording = record(f, 1.5)
-    assert recording.lines["inner"].text == "inner = neuron(z)"
-    assert recording.lines["f"].text == "return inner + np.sin(z)"
-
-
 class Network:
     def __init__(self) -> None:
         self.weights = Value(np.eye(2), name="W")
@@ -310,57 +300,6 @@ def test_objects_methods_and_partial_functions_have_the_names_of_their_attribute
     assert recording.graph.evaluate()["y"] == pytest.approx(network(x).item(), rel=1e-15)
     assert record(network.loss, x).graph.outputs == ("loss",)
     assert record(functools.partial(recurrent, 0.5, 1.0), [1.0, 2.0]).value > 0.9
-
-
-def test_a_recorded_derivative_can_be_differentiated() -> None:
-    slope = record(grad(lambda x: x**3 + np.sin(x)), 2.0).graph
-    assert slope.evaluate()["y"] == pytest.approx(12 + np.cos(2.0), rel=1e-15)
-    for method in cgprimer.methods():
-        assert cgprimer.gradient(slope, method=method)["x"] == pytest.approx(12 - np.sin(2.0))
-    rows = record(cgprimer.jacobian(lambda x: x * x), np.array([1.0, 2.0]))
-    np.testing.assert_array_equal(rows.graph.evaluate()["y"], rows.value)
-
-
-def test_a_recording_shows_itself_as_its_graph_does() -> None:
-    from cgprimer.visualization.notebook_display import bundle
-
-    recording = record(neuron, 1.5)
-    content = bundle(recording)
-    assert content["text/plain"] == str(recording)
-    assert content["image/svg+xml"] == bundle(recording.graph)["image/svg+xml"]
-    assert repr(recording) == "<Recording neuron: 4 lines>"
-
-
-def test_several_results_and_results_that_are_arguments_or_numbers() -> None:
-    recording = record(lambda a, b: {"sum": a + b, "a": a, "one": 1.0, "said": "no"}, 2.0, 3.0)
-    graph = recording.graph
-    assert recording.value == {"sum": 5.0, "a": 2.0, "one": 1.0, "said": "no"}
-    values = graph.evaluate()
-    assert [values[name] for name in graph.outputs] == [5.0, 2.0, 1.0]
-
-
-def test_a_long_loop_is_recorded_without_recursion() -> None:
-    def f(x: Any) -> Any:
-        for _ in range(3000):
-            x = x * 0.999
-        return x + sum(x * 0.5 for _ in range(3000))
-
-    graph = record(f, 1.0).graph
-    assert max(len(graph.expression(name)) for name in graph.definitions) < 500
-    assert graph.evaluate()[graph.only_output()] == pytest.approx(0.999**3000 * 1501)
-
-
-def test_what_is_recorded_can_be_trained_traced_stepped_drawn_and_compared() -> None:
-    recording = record(neuron, 1.5)
-    graph = recording.graph
-    assert cgprimer.trace(graph, method="reverse").row("t3").value == 1.22313016014843
-    assert cgprimer.compare(graph).result("reverse").derivatives["z"] == pytest.approx(0.149146452)
-    assert "t2" in cgprimer.step(graph)
-    assert str(recording.tape) == str(cgprimer.tape(graph))
-    assert len(cgprimer.draw(graph).axes) == 1
-    line = record(lambda k, x: k * x, 3.0, Value(1.0, requires_grad=False)).graph
-    run = cgprimer.train(line, cgprimer.make_dataset(line), learning_rate=0.1)
-    assert run.parameters["k"] == pytest.approx(3.0, rel=1e-3)
 
 
 class Cut(cgprimer.Function):
@@ -393,16 +332,6 @@ def test_functions_with_their_own_backward_pass_once_the_language_has_them() -> 
         np.testing.assert_allclose(found, grad(f)(x), 1e-15)
     finally:
         cgprimer.unregister_primitive("Cut")
-
-
-def test_recorded_arrays_are_traced_stepped_and_drawn() -> None:
-    recording = record(network, WEIGHTS, DATA)
-    graph = recording.graph
-    row = cgprimer.trace(graph, method="reverse", level="variables").row("hidden")
-    np.testing.assert_allclose(row.value, np.maximum(DATA @ WEIGHTS["first"], 0))
-    assert np.shape(row.derivative) == (2, 3)
-    assert "hidden" in cgprimer.step(graph, method="reverse")
-    assert len(cgprimer.draw(recording, values=True).axes) == 1
 
 
 # --- mistakes ------------------------------------------------------------------------------------

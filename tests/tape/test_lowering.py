@@ -10,13 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cgprimer
-from cgprimer.core.methods.program_printing import format_code
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.lowering import lower
 from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.tape_entries import Instruction, Leaf
 from cgprimer.core.tape.tape_printing import labels
-from cgprimer.errors import UsageError
 from tests.tape.tape_running import all_values, outputs, texts, tree_values
 
 LECTURE = "xx=xa^2; xy=ab*xx+ac*xa; xz=bc*xx+xy; xw=cd*xx+xz^3"
@@ -50,18 +48,6 @@ def test_the_printed_tape_of_the_lecture_example() -> None:
     )
 
 
-def test_the_lecture_example_as_folded_code() -> None:
-    assert format_code(lowered(LECTURE), primal=("xx", "xy", "xz", "xw")).split("\n") == [
-        "# given: xa, ab, ac, bc, cd",
-        "# primal",
-        "xx = xa^2",
-        "xy = ab*xx + ac*xa",
-        "xz = bc*xx + xy",
-        "xw = cd*xx + xz^3",
-        "# output  xw",
-    ]
-
-
 def test_the_parts_of_a_tape() -> None:
     tape = lowered("parameter k; input xb; xw = 3*k + xb; xz = xw*xa; output xw")
     assert tape.leaves == (
@@ -84,30 +70,7 @@ def test_the_parts_of_a_tape() -> None:
     assert repr(tape) == "<Tape: 4 leaves, 3 instructions, outputs xw>"
 
 
-def test_a_value_is_found_by_its_name() -> None:
-    tape = lowered("xw = 2*xa")
-    assert tape.index("xw") == 2
-    with pytest.raises(UsageError) as caught:
-        tape.index("xww")
-    assert "'xw'" in caught.value.hint
-
-
-def test_declared_inputs_and_parameters_are_in_the_signature_even_if_unused() -> None:
-    tape = lowered("input xq; parameter unused; xw = 1")
-    assert tape.of_kind("column") == ("xq",)
-    assert tape.of_kind("scalar") == ("unused",)
-
-
 # --- sharing ------------------------------------------------------------------------------------
-
-
-def test_equal_instructions_without_a_name_are_stored_once() -> None:
-    tape = lowered("xb = sin(xa*k) + exp(xa*k); xc = sin(xa*k)*2")
-    assert [i.primitive for i in tape.instructions] == ["mul", "sin", "exp", "add", "mul"]
-
-
-def test_operands_in_another_order_are_another_instruction() -> None:
-    assert len(lowered("xw = (xa - k)*(k - xa)")) == 3
 
 
 def test_constants_are_stored_once_but_zero_and_minus_zero_are_two() -> None:
@@ -153,16 +116,6 @@ def test_a_vertex_is_not_used_where_another_wrote_the_same_expression() -> None:
     ) == {"xb": 5.0}
 
 
-def test_a_vertex_that_is_another_name_is_a_copy() -> None:
-    found = named_instructions(lowered("xb = xa; xc = xb; xd = 3; xw = xc*xd"))
-    assert [found[n].primitive for n in ("xb", "xc", "xd")] == ["copy", "copy", "copy"]
-    assert str(lowered("xb = xa; xw = xb")).split("\n")[1:] == [
-        "xb = xa",
-        "xw = xb",
-        "output    xw",
-    ]
-
-
 # --- constants ----------------------------------------------------------------------------------
 
 
@@ -204,35 +157,6 @@ def test_constants_are_folded_as_ieee_has_it(text: str, expected: float) -> None
     np.testing.assert_array_equal(cgprimer.parse(f"xw = {text}").evaluate()["xw"], expected)
 
 
-def test_only_constants_are_folded_when_lowering() -> None:
-    names = [i.primitive for i in lowered("xw = (xa + 0)*1 - 0 + (2 + 3)^1").instructions]
-    assert names == ["add", "mul", "sub", "add"]
-
-
-@pytest.mark.parametrize(
-    ("given_zero", "expected"), [(0.0, math.nan), (math.inf, math.nan), (2.0, 0.0)]
-)
-def test_a_product_with_zero_is_not_folded_away(given_zero: float, expected: float) -> None:
-    value = outputs(lowered("xw = 0*(xa/xa)*xa"), {"xa": given_zero})["xw"]
-    np.testing.assert_array_equal(value, expected)
-
-
-def test_constants_are_printed_by_value_infinite_ones_too() -> None:
-    lines = str(lowered("xb = xa*(1/0) - 0/0; xw = xb^(0 - 2)")).split("\n")
-    assert lines == ["input     xa", "v1 = xa*inf", "xb = v1 - nan", "xw = xb^-2", "output    xw"]
-
-
-def test_a_number_in_the_listing_never_takes_the_name_of_a_vertex() -> None:
-    # v1 is a name of the user's here; the first unnamed value must be called something else.
-    assert str(lowered("v1 = xa^2; xw = v1 + 2*xa")).split("\n") == [
-        "input     xa",
-        "v1 = xa^2",
-        "v2 = 2*xa",
-        "xw = v1 + v2",
-        "output    xw",
-    ]
-
-
 # --- values -------------------------------------------------------------------------------------
 
 NUMBERS = ["0.5", "1", "2", "3", "0.1", "-1"]
@@ -257,23 +181,6 @@ def test_a_tape_computes_what_the_graph_does(text: str, point: dict[str, float])
 
 
 # --- the builder --------------------------------------------------------------------------------
-
-
-def test_a_leaf_is_made_once_per_name_and_a_constant_once_per_value() -> None:
-    b = Builder()
-    assert b.column("xa") == b.column("xa")
-    assert b.constant(1.0) == b.constant(1)
-    assert b.constant(math.nan) == b.constant(-math.nan)
-    assert b.constant(0.0) != b.constant(-0.0)
-
-
-def test_a_pinned_instruction_is_given_to_nobody_else() -> None:
-    b = Builder()
-    x = b.column("xa")
-    pinned = b.emit("sin", x, pinned=True)
-    other = b.emit("sin", x)
-    b.pin(other)
-    assert len({pinned, other, b.emit("sin", x)}) == 3
 
 
 def test_leaves_come_first_and_columns_before_scalars_before_constants() -> None:

@@ -14,24 +14,17 @@ import numpy as np
 import pytest
 
 from cgprimer import (
-    CgprimerError,
-    DifferentiationError,
     Function,
-    Node,
     UsageError,
     Value,
     checkpoint,
     grad,
     no_grad,
-    parse,
     record,
-    register_primitive,
-    unregister_primitive,
 )
 from cgprimer.recording.eager_builder import EAGER
 from cgprimer.recording.recording_state import State
 from cgprimer.recording.scalar_sweep import FREED_NAMES
-from tests.approval import refused, warned
 
 
 def in_threads(*functions: Callable[[], Any]) -> list[Any]:
@@ -116,29 +109,6 @@ def test_a_derivative_is_not_nested_in_that_of_another_thread() -> None:
     found = in_threads(lambda: grad(outer)(3.0), beside)
     assert found == [6.0, 12.0]
     assert [type(one) for one in found] == [float, float]
-
-
-def test_a_pass_that_was_stopped_leaves_nothing_behind() -> None:
-    def slope(x: Any) -> Any:
-        if stop:
-            raise KeyboardInterrupt
-        return x
-
-    stop = False
-    register_primitive("slope", slope, partials="1")
-    register_primitive("bent", lambda x: x, partials="slope(a)")
-    try:
-        w = Value(3.0)
-        y = EAGER.emit("bent", w) * w
-        stop = True
-        with pytest.raises(KeyboardInterrupt):
-            y.backward()
-    finally:
-        unregister_primitive("bent")
-        unregister_primitive("slope")
-    w.zero_grad()
-    (w * 2.0).backward()
-    assert w.grad == 2.0
 
 
 class Stopped(BaseException):
@@ -287,112 +257,8 @@ def test_what_pytorch_and_micrograd_call_a_value() -> None:
     assert (x.requires_grad_() * 2.0).requires_grad
 
 
-def test_what_is_not_there_is_not_there() -> None:
-    assert not hasattr(X, "retain_grad")
-    assert getattr(X, "_repr_html_", None) is None
-
-
-def test_one_number_needs_no_gradient_to_begin_with_whatever_its_shape() -> None:
-    x = Value([[3.0]])
-    for _ in range(3):  # the third time by a pass that is kept
-        x.zero_grad()
-        (x @ x).backward()
-        assert x.grad.tolist() == [[6.0]]
-
-
-def test_a_function_as_pytorch_writes_it() -> None:
-    class Cube(Function):
-        @staticmethod
-        def forward(ctx: Any, x: Any) -> Any:
-            ctx.save_for_backward(x)
-            return x**3
-
-        @staticmethod
-        def backward(ctx: Any, grad: Any) -> Any:
-            (x,) = ctx.saved_tensors
-            return 3.0 * x**2 * grad
-
-    x = Value([1.0, 2.0])
-    Cube.apply(x).sum().backward()
-    assert x.grad.tolist() == [3.0, 12.0]
-
-
-def test_a_function_with_several_results_is_told_to_have_one() -> None:
-    class Two(Function):
-        @staticmethod
-        def forward(ctx: Any, x: Any) -> Any:
-            return x, x
-
-    with refused(UsageError, "2"):
-        Two.apply(X)
-
-
-def test_what_is_computed_again_may_take_options_by_name() -> None:
-    x = Value([1.0, 2.0])
-    y = checkpoint(lambda x, k=1.0: (x * x * k).sum())(x, k=3.0)
-    y.backward()
-    assert (y.data, x.grad.tolist()) == (15.0, [6.0, 12.0])
-
-
-def test_a_node_has_a_sign() -> None:
-    node = Node(2.0)
-    made = -node
-    made.backward()
-    assert (made.value, made.function, node.grad) == (-2.0, "negative", -1.0)
-
-
 def test_no_grad_is_written_over_a_function_with_and_without_parentheses() -> None:
     for over in (no_grad, no_grad()):
         square = over(lambda x: x * x)
         assert [square(Value(2.0)).requires_grad for _ in range(2)] == [False, False]
     assert (X * X).requires_grad
-
-
-def new_parameter_each_turn(*, quietly: bool) -> None:
-    w = Value([1.0, 2.0])
-    for _ in range(2):
-        (w * w).sum().backward()
-        if quietly:
-            with no_grad():
-                w = w - 0.1 * w.grad
-        else:
-            w = w - 0.1 * w.grad
-
-
-def test_a_parameter_that_is_made_anew_is_told_how_it_stays_one() -> None:
-    with warned(UserWarning, "w -="), pytest.raises(TypeError, match="NoneType"):
-        new_parameter_each_turn(quietly=False)
-    with refused(DifferentiationError, "w -= ... w = w -"):
-        new_parameter_each_turn(quietly=True)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        (lambda: record(lambda w, s: w, 1.0), "'s'"),
-        (lambda: grad(lambda x: x)(x=1.0), ""),
-        (lambda: X.zero_, "'zero_' ... zero_grad()"),
-        (lambda: X.max(dim=1).values, "argmax(axis)"),
-        (lambda: X.sign, "np.sign(value"),
-        (lambda: X.flatten(1), "order ... str"),
-        (lambda: X.std(0, unbiased=True), "'unbiased' ... std"),
-        (lambda: X[None].transpose(1, 2), "swapaxes(1, 2)"),
-        (lambda: np.split(X, 0), "numpy.split"),
-        (lambda: np.linalg.svd(X), "numpy.svd"),
-        (lambda: Value(np.ma.array([1.0, 2.0], mask=[0, 1])), ""),
-        (lambda: parse("xw = xa").evaluate({"xa": np.ma.array([1.0, 2.0])}), "masked"),
-        (lambda: grad(X.sum(), X), "value.backward()"),  # type: ignore[arg-type]
-        (lambda: X < None, ""),
-        (lambda: Value(1.0) >= "a", "'a'"),
-        (lambda: X * None, "objects (NoneType)"),
-        (lambda: Value(1.0, "w"), "name='w'"),  # type: ignore
-        (lambda: bool(X), "sum(), mean()"),
-        (lambda: list(Value(1.0)), "length"),
-        (lambda: Value(1.0)[0], "value.item()"),
-        (lambda: X[::0], "0"),
-        (lambda: "%.2f" % (X.sum(),), "f'{value ... 3f}'"),  # noqa: UP031
-    ],
-)
-def test_slips_are_told_what_to_do(wrong: Any, said: str) -> None:
-    with refused(CgprimerError, said):
-        wrong()

@@ -1,0 +1,141 @@
+"""Finite differences choose their steps by a formula, and treat a batch as its samples."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cgprimer
+from cgprimer.core.evaluation.runner import Runner
+
+# At x = c, these quotients are exactly powers of the step h: nothing is rounded.
+FORMULAS = {"forward": ("(x - c)^2", 1), "central": ("(x - c)^3", 2)}
+RELATIVE = {"forward": 2.0**-26, "central": 2.0**-17}
+POINTS = st.integers(-(2**40), 2**40).map(lambda n: n / 1024) | st.sampled_from([0.0, 1.0, -2.0])
+
+
+def expected_quotient(size: float, scheme: str, relative: float | None = None) -> float:
+    """A power of the documented step: relative to the power of two below max(1, |x|)."""
+    step = (relative or RELATIVE[scheme]) * 2.0 ** math.floor(math.log2(max(1.0, abs(size))))
+    return step ** FORMULAS[scheme][1]
+
+
+def quotients(text: str, x: object, scheme: str, **options: float) -> list[float]:
+    graph = cgprimer.parse(text)
+    how = {"method": "finite-difference", "scheme": scheme, **options}
+    at = {"x": x, "c": x} if "c" in graph.parameters else {"x": x}
+    return np.asarray(cgprimer.gradient(graph, at, of="y", wrt="x", **how)["x"]).tolist()
+
+
+@pytest.mark.parametrize("scheme", FORMULAS)
+@settings(max_examples=20)
+@given(x=st.lists(POINTS, min_size=1, max_size=4))
+def test_the_step_is_chosen_from_each_number(scheme: str, x: list[float]) -> None:
+    """Of a point, of each sample, and of each element of an array and of its samples."""
+    text, n = FORMULAS[scheme][0], len(x)
+    expected = [expected_quotient(v, scheme) for v in x]
+    assert [quotients(f"y = {text}", v, scheme) for v in x] == expected
+    assert quotients(f"y = {text}", np.array(x), scheme) == expected
+    arrays = f"input x[{n}]; parameter c[{n}]; y = sum({text})"
+    assert quotients(arrays, np.array(x), scheme) == expected
+    assert quotients(arrays, np.array([x, x[::-1]]), scheme) == [expected, expected[::-1]]
+
+
+@pytest.mark.parametrize("scheme", FORMULAS)
+@settings(max_examples=20)
+@given(x=st.lists(POINTS, min_size=1, max_size=4))
+def test_samples_that_depend_on_each_other_share_the_step_of_the_largest(
+    scheme: str, x: list[float]
+) -> None:
+    text = f"y = {FORMULAS[scheme][0]} + 0*batch_mean(x)"
+    expected = expected_quotient(max(map(abs, x)), scheme)
+    assert quotients(text, np.array(x), scheme) == [expected] * len(x)
+
+
+@pytest.mark.parametrize("scheme", FORMULAS)
+@pytest.mark.parametrize("step", [2.0**-10, 0.5])
+def test_a_step_that_is_given_is_taken(scheme: str, step: float) -> None:
+    text, power = FORMULAS[scheme]
+    x = np.array([-2.0, 0.0, 0.25, 4.0])
+    assert quotients(f"y = {text}", x, scheme, step=step) == [step**power] * 4
+    assert quotients(f"y = {text}", -2.0, scheme, step=step) == step**power
+
+
+@pytest.mark.parametrize("scheme", FORMULAS)
+def test_single_precision_has_a_larger_step(scheme: str) -> None:
+    """The roots of 2^-23: 2^-12 for forward and 2^-8 for central differences."""
+    tape = cgprimer.tape(cgprimer.parse(f"y = {FORMULAS[scheme][0]}"))
+    program = cgprimer.differentiate(tape, wrt="x", method="finite-difference", scheme=scheme)
+    x = np.array([0.0, 1.0, -2.0, 20.0], np.float32)
+    columns = {"x": x, "c": x}
+    found = Runner(program, dtype="float32")(columns, {}, 4).derivatives["y", "x"]
+    relative = {"forward": 2.0**-12, "central": 2.0**-8}[scheme]
+    assert found.tolist() == [expected_quotient(v, scheme, relative) for v in x.tolist()]
+
+
+def test_a_complex_step_needs_no_choice() -> None:
+    points = np.array([1e-200, 1e-3, 1.0, 1e200])
+    found = quotients("y = log(x)", points, "complex-step")
+    np.testing.assert_allclose(found, 1 / points, rtol=1e-12)
+    for point, value in zip(points, found, strict=True):
+        single = quotients("y = log(x)", float(point), "complex-step")
+        assert single == pytest.approx(value, rel=1e-15)
+
+
+TEXTS = st.sampled_from(
+    [
+        "y = x*k + x*x*k - x",
+        "h = x*x; y = h*h - k*h*x",
+        "input x[2]; y = sum(x*x*k + x)",
+        "input x[2]; parameter k[2]; h = x*k; y = (h @ x)*h[0]",
+    ]
+)
+COORDINATES = st.floats(-1e6, 1e6) | st.floats(-2.0, 2.0) | st.sampled_from((0.0, 1.0, -1e-9))
+METHODS = [
+    *((method, {}) for method in cgprimer.methods()),
+    ("forward", {"carry": True}),
+    ("reverse", {"simplify": False}),
+    *(
+        ("finite-difference", {"scheme": scheme, **step})
+        for scheme in ("forward", "central", "complex-step")
+        for step in ({}, {"step": 0.01})
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [pytest.param(*m, marks=[pytest.mark.slow] * (m[0] == "symbolic")) for m in METHODS],
+    ids=str,
+)
+@settings(max_examples=6)
+@given(
+    text=TEXTS,
+    rows=st.lists(st.tuples(*[COORDINATES] * 4), min_size=1, max_size=3),
+    mean=st.booleans(),
+)
+def test_a_single_point_equals_its_row_of_a_batch(
+    method: str, options: dict, text: str, rows: list, mean: bool
+) -> None:
+    """Numbers and arrays, with samples that depend on each other when there is one of them."""
+    if mean and method not in ("symbolic", "path-sum"):
+        text, rows = f"{text}; z = y + x*batch_mean(k)", rows[:1]
+        text = text.replace("z = y + x", "z = y + sum(x)").replace("(k)", "(sum(k))")
+        if "[" not in text:
+            text = text.replace("sum(x)", "x").replace("sum(k)", "k")
+    graph = cgprimer.parse(text)
+    names = ("x", "k")
+    values = np.array(rows)
+    columns = {"x": values[:, :2], "k": values[:, 2:]}
+    batch = {n: columns[n] if graph.shapes.get(n) else columns[n][:, 0] for n in names}
+    of = "z" if "z" in graph.definitions else "y"
+    found = cgprimer.gradient(graph, batch, of=of, wrt=names, method=method, **options)
+    for row in range(len(rows)):
+        at = {n: v[row] for n, v in batch.items()}
+        single = cgprimer.gradient(graph, at, of=of, wrt=names, method=method, **options)
+        for name in names:
+            np.testing.assert_array_equal(found[name][row], single[name])

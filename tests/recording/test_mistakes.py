@@ -1,0 +1,153 @@
+"""What a user gets wrong: one clear error of the package's own, and where it was made."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import math
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cgprimer
+from cgprimer import (
+    Function,
+    UsageError,
+    Value,
+    checkpoint,
+    errors,
+    grad,
+    gradient,
+    jacobian,
+    no_grad,
+    parse,
+    record,
+)
+from tests.approval import approved, refused, warned
+
+X, W = Value(np.ones((8, 4)), name="x"), Value(np.ones((3, 4)), name="w")
+MISTAKES = Path(__file__).with_name("mistakes.txt")
+
+
+class Two(Function):
+    """Has two results, which a function cannot have."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x, x
+
+
+def deep() -> Value:
+    value = Value(1.0)
+    for _ in range(5_000):
+        value = value * 1.0
+    return value
+
+
+NAMES = {
+    "np": np, "math": math, "copy": copy, "pickle": pickle, "cgprimer": cgprimer, "Value": Value,
+    "X": X, "W": W, "Two": Two, "checkpoint": checkpoint, "deep": deep, "grad": grad,
+    "gradient": gradient, "jacobian": jacobian, "parse": parse, "record": record,
+}  # fmt: skip
+
+
+def read_mistakes() -> list[Any]:
+    """Return kinds of errors, the lines that raise them, and their numbers."""
+    return [
+        pytest.param(*line.split(": ", 1), number, id=line.partition(": ")[2])
+        for number, line in enumerate(MISTAKES.read_text("utf-8").splitlines(), 1)
+        if not line.startswith("#")
+    ]
+
+
+@pytest.mark.parametrize(("kind", "mistake", "line"), read_mistakes())
+def test_a_mistake_has_one_message_and_shapes_have_their_place(
+    kind: str, mistake: str, line: int
+) -> None:
+    tree = ast.increment_lineno(ast.parse(mistake, mode="eval"), line - 1)
+    with pytest.raises(getattr(errors, kind)) as caught:
+        eval(compile(tree, str(MISTAKES), "eval"), dict(NAMES))  # noqa: S307 - of the file
+    place = f"{MISTAKES}:{line}"
+    assert kind == "CgprimerError" or str(caught.value).count(place) == 1
+    approved(str(caught.value).replace(place, "mistakes.txt:<line>"))
+
+
+def test_an_error_in_a_file_has_its_line_and_code() -> None:
+    with pytest.raises(errors.ShapeError) as caught:
+        X @ W
+    line = test_an_error_in_a_file_has_its_line_and_code.__code__.co_firstlineno + 2
+    assert f"{__file__}:{line}: X @ W" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [[[1, 2], [3]], "abc", ["a"], None, {"a": 1}, np.array([object()]), 1j, np.array([1 + 2j])],
+)
+def test_what_is_no_real_array(data: Any) -> None:
+    wrong = [lambda: Value(data), lambda: X + data, lambda: grad(lambda v: v)(data)]
+    for mistake in wrong[: 2 if isinstance(data, dict | list) else 3]:  # trees of arguments
+        with refused(UsageError) as caught:
+            mistake()
+        assert f"{__file__}:{mistake.__code__.co_firstlineno}: wrong = [" in str(caught.value)
+
+
+def test_an_array_of_numpys_own_does_not_swallow_values() -> None:
+    def squares(x: Any) -> Any:
+        out = np.zeros(2)
+        out[0] = x[0] ** 2
+        return out.sum()
+
+    for run in (grad(squares), lambda x: cgprimer.record(squares, x)):
+        with refused(UsageError, "out[0] = ... np.stack"):
+            run(np.ones(2))
+    with pytest.raises(ValueError, match="array element") as caught:  # where nothing is around it
+        squares(Value(np.ones(2)))
+    assert isinstance(caught.value.__cause__, UsageError)
+
+
+def new_parameter_each_turn(*, quietly: bool) -> None:
+    w = Value([1.0, 2.0])
+    for _ in range(2):
+        (w * w).sum().backward()
+        if quietly:
+            with no_grad():
+                w = w - 0.1 * w.grad
+        else:
+            w = w - 0.1 * w.grad
+
+
+def test_a_parameter_that_is_replaced_is_told_how_it_stays_one() -> None:
+    with warned(UserWarning, "w -="), pytest.raises(TypeError, match="NoneType"):
+        new_parameter_each_turn(quietly=False)
+    with refused(errors.DifferentiationError, "w -= ... w = w -"):
+        new_parameter_each_turn(quietly=True)
+
+
+def test_values_that_were_given_are_copied_with_their_gradient() -> None:
+    w = Value(np.ones(3, np.float32), name="w")
+    (w * w).sum().backward()
+    for made in (copy.deepcopy(w), pickle.loads(pickle.dumps(w))):
+        assert (made.name, made.dtype, made.grad.tolist()) == ("w", np.float32, [2.0] * 3)
+        made.data[0] = 5.0
+        assert w.data[0] == 1.0
+
+
+def test_single_precision_stays_single_when_it_is_updated() -> None:
+    w = Value(np.ones(3, np.float32))
+    first, second = np.zeros(3), np.zeros(3)  # of double precision, as homework has them
+    for turn in range(1, 4):
+        (w * w).sum().backward()
+        first = 0.9 * first + 0.1 * w.grad
+        second = 0.999 * second + 0.001 * w.grad**2
+        step = 0.1 * (first / (1 - 0.9**turn)) / (np.sqrt(second / (1 - 0.999**turn)) + 1e-8)
+        if turn == 2:
+            w.data = w.data - step
+        else:
+            with no_grad():
+                w -= step
+        assert w.dtype == w.grad.dtype == np.float32
+        w.zero_grad()
+    np.testing.assert_allclose(w.data, 0.7007, atol=1e-3)
