@@ -1,23 +1,36 @@
-"""Every plan that a test makes, and where its values live, is held to the rules."""
+"""Fixtures of the tests of engines: a cache folder of this test run, and temporary primitives."""
 
-from collections.abc import Iterator
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from cgprimer.backends import numpy_blocks, plan_encoding
-from cgprimer.backends.plans import plan_printing, planning
-from tests.native.plan_rules import checked_plan, checked_storage
+from cgprimer.core.registration import register_primitive, unregister_primitive
 
 
-@pytest.fixture(autouse=True, scope="session")
-def plans_keep_the_rules() -> Iterator[None]:
-    planned, allocated = planning._build_optimized_plan, plan_encoding.allocate_rows
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            planning, "_build_optimized_plan", lambda *a, **k: checked_plan(planned(*a, **k))
-        )
-        for module in (numpy_blocks, plan_encoding, plan_printing):
-            patch.setattr(
-                module, "allocate_rows", lambda plan: checked_storage(plan, allocated(plan))
-            )
-        yield
+@pytest.fixture(scope="session")
+def session_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache folder, so that the interpreter's handlers are compiled once per process."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(autouse=True)
+def _use_session_cache(session_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CGPRIMER_CACHE", str(session_cache))
+
+
+@pytest.fixture
+def register() -> Iterator[Callable[..., None]]:
+    """Register primitives that are removed after the test."""
+    names: list[str] = []
+
+    def register_temporarily(name: str, *args: Any, **kwargs: Any) -> None:
+        register_primitive(name, *args, **kwargs)
+        names.append(name)
+
+    yield register_temporarily
+    for name in names:
+        unregister_primitive(name)

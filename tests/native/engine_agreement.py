@@ -1,4 +1,4 @@
-"""Running tapes on the CPU engine in either of its forms, and comparing engines with each other."""
+"""Run tapes on the engine cpu in either form of code, and compare results with references."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ from unittest import mock
 
 import numpy as np
 
+import cgprimer
 from cgprimer.backends.cpu import cpu_engine
 from cgprimer.core.evaluation.engines import Reduction, select_engine
+from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.loss_expressions import LOSS
+from cgprimer.core.loss_node import with_loss
 from cgprimer.core.operations import numpy_arithmetic
 from cgprimer.core.tape.tape import Tape
 
@@ -18,35 +22,35 @@ Array = Any
 FORMS = ("straight", "interpreted")
 REDUCTIONS: tuple[Reduction, ...] = ("none", "sum")
 DTYPES = ("float64", "float32")
-CLOSE = {"float64": 1e-12, "float32": 2e-5}
-CLASSES = {"straight": "StraightLineExecutable", "interpreted": "InterpretedExecutable"}
-# Of straight-line code so much that nothing in these tests goes to the interpreter; none at all.
+TOLERANCE = {"float64": 1e-12, "float32": 2e-5}
+# The longest tape that becomes straight-line code.
 _LONGEST = {"straight": 4000, "interpreted": -1}
 
 
 @contextmanager
 def form(name: str) -> Iterator[None]:
-    """The engine makes straight-line code of everything, or code for the interpreter."""
+    """Make the engine cpu generate straight-line code always, or never."""
     with mock.patch.object(cpu_engine, "STRAIGHT", _LONGEST[name]):
         yield
 
 
 def compiled(tape: Tape, name: str, reduction: Reduction = "none", dtype: str = "float64") -> Any:
-    """A tape compiled in one form; fails if the engine has taken the other one."""
+    """Compile a tape in one form; fail if the engine has chosen the other form."""
     with form(name):
-        made = select_engine("cpu").compile(tape, reduction=reduction, dtype=dtype)
-    assert type(made).__name__ == CLASSES[name]
-    return made
+        executable = select_engine("cpu").compile(tape, reduction=reduction, dtype=dtype)
+    classes = {"straight": "StraightLineExecutable", "interpreted": "InterpretedExecutable"}
+    assert type(executable).__name__ == classes[name]
+    return executable
 
 
 def by_numpy(tape: Tape, reduction: Reduction = "none", dtype: str = "float64") -> Any:
     return select_engine("numpy").compile(tape, reduction=reduction, dtype=dtype)
 
 
-def directly(
+def run_instructions(
     tape: Tape, columns: Mapping[str, Array], scalars: Mapping[str, float], samples: int
 ) -> dict[str, Array]:
-    """The outputs, an instruction after the other as the tape has them, in double precision."""
+    """Return the outputs of a tape, computed by one instruction after the other in doubles."""
     values: list[Any] = []
     with np.errstate(all="ignore"):
         for leaf in tape.leaves:
@@ -63,43 +67,68 @@ def directly(
 def random_point(
     tape: Tape, samples: int, *, seed: int = 0, dtype: str = "float64", low: float = -2.0
 ) -> tuple[dict[str, Array], dict[str, float]]:
-    """Columns and scalars between ``low`` and 2."""
+    """Return columns and scalars between ``low`` and 2."""
     random = np.random.default_rng(seed)
     columns = {n: random.uniform(low, 2.0, samples).astype(dtype) for n in tape.of_kind("column")}
     return columns, {n: float(random.uniform(low, 2.0)) for n in tape.of_kind("scalar")}
 
 
-def kind_of(values: Array) -> Array:
-    """0 for finite numbers, 1 and -1 for infinities, 2 for nan."""
+def network(*sizes: int, bypass: bool = False) -> ExpressionGraph:
+    """Return a tanh network as scalar expressions; its last layer is linear."""
+    lines = []
+    before = [f"x{i}" for i in range(sizes[0])]
+    for layer, size in enumerate(sizes[1:], 1):
+        outputs = []
+        for j in range(size):
+            terms = [f"w{layer}_{j}_{i}*{name}" for i, name in enumerate(before)]
+            text = " + ".join([*terms, f"b{layer}_{j}"])
+            text = text if layer == len(sizes) - 1 else f"tanh({text})"
+            if bypass and size == len(before):
+                text += f" + {before[j]}"
+            lines.append(f"h{layer}_{j} = {text}")
+            outputs.append(f"h{layer}_{j}")
+        before = outputs
+    return cgprimer.parse([*lines, f"output {', '.join(before)}"])
+
+
+def gradient_tape(graph: ExpressionGraph, method: str = "reverse", **options: Any) -> Tape:
+    """Return the tape of the squared error and its gradient, as in training."""
+    tape = with_loss(cgprimer.tape(graph), "squared-error")
+    program = cgprimer.differentiate(tape, of=LOSS, wrt=graph.parameters, method=method, **options)
+    return program.tape
+
+
+def classify(values: Array) -> Array:
+    """Return 0 for finite numbers, 1 and -1 for infinities, 2 for nan."""
     values = np.asarray(values)
     return np.where(np.isnan(values), 2, np.where(np.isinf(values), np.sign(values), 0))
 
 
-def assert_alike(
-    found: Mapping[str, Array],
-    wanted: Mapping[str, Array],
+def assert_close(
+    result: Mapping[str, Array],
+    expected: Mapping[str, Array],
     *,
     scale: Array = 1.0,
-    close: float = 1e-12,
+    tolerance: float = 1e-12,
 ) -> None:
-    """The same classes of values everywhere, and finite ones near each other.
+    """Compare outputs: equal infinities and nans, and finite numbers within a tolerance.
 
     Args:
-        found, wanted: output to values.
-        scale: of the numbers that are added up on the way, one for all or one per sample.
-        close: how near, relative to the larger of scale and value.
+        result, expected: output -> values.
+        scale: size of the numbers that are added in between, one for all or one per sample.
+        tolerance: relative to the larger of scale and value.
     """
-    assert sorted(found) == sorted(wanted)
-    for name, value in wanted.items():
-        got, want = np.asarray(found[name]), np.asarray(value)
+    assert sorted(result) == sorted(expected)
+    for name, value in expected.items():
+        got, want = np.asarray(result[name]), np.asarray(value)
         assert got.shape == want.shape, name
-        wrong = np.flatnonzero(kind_of(got) != kind_of(want))
+        wrong = np.flatnonzero(classify(got) != classify(want))
         assert [(name, i, got.flat[i], want.flat[i]) for i in wrong[:5]] == []
-        fine = np.isfinite(want)
-        size = np.maximum(np.broadcast_to(scale, want.shape)[fine], np.abs(want[fine]))
-        error = np.abs(got[fine].astype(float) - want[fine])
-        wrong = np.flatnonzero(error > close * size)
-        assert [(name, got[fine][i], want[fine][i], size[i]) for i in wrong[:5]] == []
+        finite = np.isfinite(want)
+        size = np.maximum(np.broadcast_to(scale, want.shape)[finite], np.abs(want[finite]))
+        error = np.abs(got[finite].astype(float) - want[finite])
+        wrong = np.flatnonzero(error > tolerance * size)
+        assert [(name, got[finite][i], want[finite][i], size[i]) for i in wrong[:5]] == []
 
 
 def check(
@@ -110,21 +139,20 @@ def check(
     samples: int,
     *,
     dtype: str = "float64",
-    close: float | None = None,
+    tolerance: float | None = None,
 ) -> None:
-    """Values per sample and sums in one form are those of the tape's instructions.
+    """Compare values per sample and sums of one form of code with the tape's instructions.
 
-    Sums are compared relative to the sum of the absolute values: rounding errors grow with it.
+    Sums are compared relative to the sum of the absolute values, with which rounding errors grow.
     """
-    close = CLOSE[dtype] if close is None else close
-    per_sample = directly(tape, columns, scalars, samples)
-    found = compiled(tape, name, "none", dtype)(columns, scalars, samples)
-    for value in found.values():
-        assert value.dtype == np.dtype(dtype)
-    assert_alike(found, per_sample, close=close)
+    tolerance = TOLERANCE[dtype] if tolerance is None else tolerance
+    expected = run_instructions(tape, columns, scalars, samples)
+    result = compiled(tape, name, "none", dtype)(columns, scalars, samples)
+    assert {value.dtype for value in result.values()} <= {np.dtype(dtype)}
+    assert_close(result, expected, tolerance=tolerance)
     with np.errstate(all="ignore"):
-        sums = {n: np.sum(v, dtype=float) for n, v in per_sample.items()}
-        finite = [np.abs(v[np.isfinite(v)]) for v in per_sample.values()]
+        sums = {n: np.sum(v, dtype=float) for n, v in expected.items()}
+        finite = [np.abs(v[np.isfinite(v)]) for v in expected.values()]
         total = max([1.0, *(float(np.sum(v)) for v in finite)])
-    found = compiled(tape, name, "sum", dtype)(columns, scalars, samples)
-    assert_alike(found, sums, close=close, scale=total)
+    result = compiled(tape, name, "sum", dtype)(columns, scalars, samples)
+    assert_close(result, sums, tolerance=tolerance, scale=total)

@@ -1,86 +1,101 @@
-"""Engines found by entry point, or added by a call."""
+"""Engines that are registered by a call or found by entry point, and engines that are missing."""
 
+from __future__ import annotations
+
+import os
 import subprocess
 import sys
+import tomllib
+from collections.abc import Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import cgprimer
+from cgprimer.backends.cpu.llvm_library import (
+    TargetProcessor,
+    explain_unavailability,
+    get_target_processor,
+)
 from cgprimer.core.evaluation.engines import ENGINES, select_engine
 from cgprimer.errors import UsageError
 from cgprimer.support.entry_points import read_entry_points
 from tests.approval import approved, refused
 
 ROOT = Path(__file__).parents[2]
-AT = {"a": 2.0, "xa": np.arange(4.0)}
 
 
 class Doubling:
-    """An engine whose results can be told from everybody else's."""
+    """An engine that returns twice the values of numpy."""
 
     name = "doubling"
 
     def unavailable(self) -> str:
         return ""
 
-    def compile(self, tape, *, reduction, dtype):
+    def compile(self, tape: Any, *, reduction: Any, dtype: str) -> Any:
         inner = select_engine("numpy").compile(tape, reduction=reduction, dtype=dtype)
         return lambda *given: {name: 2 * value for name, value in inner(*given).items()}
 
 
-MINE = Doubling()
+DOUBLING = Doubling()
 
 
-def gradient_of(text: str):
-    return cgprimer.gradient(cgprimer.parse(text), AT, engine="doubling")["a"]
+def assert_doubled() -> None:
+    at = {"a": 2.0, "xa": np.arange(4.0)}
+    gradient = cgprimer.gradient(cgprimer.parse("xw = a*xa^2"), at, engine="doubling")["a"]
+    np.testing.assert_array_equal(gradient, 2 * np.arange(4.0) ** 2)
 
 
 @pytest.fixture
-def doubling():
-    cgprimer.register_engine(MINE)
+def _registered() -> Iterator[None]:
+    cgprimer.register_engine(DOUBLING)
     yield
     ENGINES.unregister("doubling")
 
 
-def test_an_engine_of_ones_own_runs_and_is_listed(doubling) -> None:
-    assert [e.name for e in cgprimer.engines()][-1] == "doubling"
-    found = gradient_of("xw = a*xa^2")
-    np.testing.assert_array_equal(found, 2 * np.arange(4.0) ** 2)
-
-
-def test_names_are_taken_once(doubling) -> None:
+@pytest.mark.usefixtures("_registered")
+def test_a_registered_engine_runs_and_is_listed_once() -> None:
+    assert [engine.name for engine in cgprimer.engines()][-1] == "doubling"
+    assert_doubled()
     with refused(UsageError, "'doubling'"):
-        cgprimer.register_engine(MINE)
+        cgprimer.register_engine(DOUBLING)
 
 
-def test_an_engine_of_another_package_is_found(monkeypatch) -> None:
-    places = {**ENGINES._installed, "doubling": f"{__name__}:MINE"}
-    monkeypatch.setattr(ENGINES, "_installed", places)
-    found = gradient_of("xw = a * xa^2 + 1")
-    ENGINES._loaded.pop("doubling")
-    np.testing.assert_array_equal(found, 2 * np.arange(4.0) ** 2)
+def test_an_engine_of_another_package_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    installed = {**ENGINES._installed, "doubling": f"{__name__}:DOUBLING", "broken": "none:ENGINE"}
+    monkeypatch.setattr(ENGINES, "_installed", installed)
+    try:
+        assert_doubled()
+        last = cgprimer.engines()[-1]
+        assert (last.name, last.available) == ("broken", False)
+        assert "none" in last.reason
+    finally:
+        ENGINES._loaded.pop("doubling", None)
 
 
-def test_one_that_cannot_be_imported_is_listed_with_the_reason(monkeypatch) -> None:
-    places = {**ENGINES._installed, "broken": "no_such_module:ENGINE"}
-    monkeypatch.setattr(ENGINES, "_installed", places)
-    last = cgprimer.engines()[-1]
-    assert (last.name, last.available) == ("broken", False)
-    assert "no_such_module" in last.reason
-
-
-def test_entry_points_are_those_that_the_library_finds() -> None:
+def test_entry_points_are_those_of_the_standard_library() -> None:
     for group in (ENGINES.group, "console_scripts", "pytest11", "no.such.group"):
         expected = {point.name: point.value for point in entry_points(group=group)}
-        found = read_entry_points().get(group, {})
-        assert {name: place.replace(" ", "") for name, place in found.items()} == expected
+        result = read_entry_points().get(group, {})
+        assert {name: value.replace(" ", "") for name, value in result.items()} == expected
 
 
-def test_without_metadata_nothing_crashes() -> None:
-    """Unpacked source on the path: importlib.metadata does not know the package."""
+def test_a_package_with_broken_metadata_hides_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "bad-1.dist-info" / "entry_points.txt"
+    path.parent.mkdir()
+    path.write_bytes(b"[cgprimer.engines]\n\xe9 = a:b\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert "cpu" in read_entry_points.__wrapped__()["cgprimer.engines"]
+
+
+@pytest.mark.slow
+def test_sources_without_metadata_have_the_engine_plain() -> None:
     text = (
         f"import sys; sys.path = [p for p in sys.path if 'site-packages' not in p]\n"
         f"sys.path.insert(0, {str(ROOT)!r})\n"
@@ -89,15 +104,128 @@ def test_without_metadata_nothing_crashes() -> None:
         "try: e.select_engine('cpu')\n"
         "except e.UsageError as error: print(error)\n"
     )
-    run = subprocess.run(
-        [sys.executable, "-S", "-c", text], check=False, capture_output=True, text=True
-    )
-    assert "'cpu'" in approved(run.stdout), run.stderr
+    command = [sys.executable, "-S", "-c", text]
+    process = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert "'cpu'" in approved(process.stdout), process.stderr
 
 
-def test_a_package_with_broken_metadata_breaks_no_other(tmp_path, monkeypatch) -> None:
-    place = tmp_path / "bad-1.dist-info" / "entry_points.txt"
-    place.parent.mkdir()
-    place.write_bytes(b"[cgprimer.engines]\n\xe9 = a:b\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    assert "cpu" in read_entry_points.__wrapped__()["cgprimer.engines"]
+# --- processors ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("bits", "double", "single"), [(64, 1, 1), (128, 2, 4), (256, 4, 8), (512, 8, 16)]
+)
+def test_lanes_of_a_vector(bits: int, double: int, single: int) -> None:
+    processor = TargetProcessor("", "", bits, 16)
+    assert (processor.count_lanes("float64"), processor.count_lanes("float32")) == (double, single)
+
+
+@pytest.mark.skipif(bool(explain_unavailability()), reason="LLVM is missing")
+def test_the_width_of_vectors_can_be_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    detect = get_target_processor.__wrapped__
+    monkeypatch.delenv("CGPRIMER_VECTORS", raising=False)
+    host = detect()
+    assert host.bits in (128, 256, 512)
+    for value in ("", "64", "128", "256", "512"):
+        monkeypatch.setenv("CGPRIMER_VECTORS", value)
+        assert detect().bits == min(int(value or 512), host.bits)
+    assert detect() == host
+    monkeypatch.setenv("CGPRIMER_VECTORS", "256")
+    if host.bits == 512:
+        assert "-avx512f" in detect().features
+        assert "+avx2" in detect().features
+    for value in ("many", "0", "-5", "1000000"):
+        monkeypatch.setenv("CGPRIMER_VECTORS", value)
+        with refused(UsageError, f"CGPRIMER_VECTORS ... '{value}'"):
+            detect()
+
+
+def test_the_engine_cpu_describes_its_settings(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pytest.importorskip("llvmlite")
+    monkeypatch.setenv("CGPRIMER_THREADS", "3")
+    monkeypatch.setenv("CGPRIMER_CACHE", str(tmp_path))
+    for processor, lines in (
+        (TargetProcessor("zen", "", 256, 16), ["processor: zen", "vectors: 256 bits"]),
+        (TargetProcessor("", "", 64, 16), ["processor: any of its family", "vectors: none"]),
+    ):
+        monkeypatch.setattr(
+            "cgprimer.backends.cpu.llvm_library.get_target_processor", lambda p=processor: p
+        )
+        text = ENGINES["cpu"].describe()
+        for line in [*lines, "threads: 3 ", f"cache: {tmp_path} "]:
+            assert f"\n{line}" in f"\n{text}"
+
+
+@pytest.mark.parametrize(
+    ("platform", "machine", "expected"),
+    [
+        ("linux", "x86_64", ">=0.44"),
+        ("linux", "aarch64", ">=0.44"),
+        ("linux", "ppc64le", ""),
+        ("darwin", "arm64", ">=0.44"),
+        ("darwin", "x86_64", "==0.44.*"),
+        ("win32", "AMD64", ">=0.44"),
+        ("win32", "ARM64", ">=0.44"),
+        ("emscripten", "wasm32", ""),
+    ],
+)
+def test_llvmlite_is_required_where_a_wheel_exists(
+    platform: str, machine: str, expected: str
+) -> None:
+    requirements = pytest.importorskip("packaging.requirements")
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    system = {"sys_platform": platform, "platform_machine": machine, "python_version": "3.12"}
+    specifiers = [
+        str(r.specifier)
+        for r in map(requirements.Requirement, listed)
+        if r.name == "llvmlite" and (r.marker is None or r.marker.evaluate(system))
+    ]
+    assert specifiers == ([expected] if expected else [])
+
+
+# --- without LLVM --------------------------------------------------------------------------------
+
+_WITHOUT_LLVM = """
+import cgprimer
+from cgprimer.errors import EngineError
+from cgprimer.core.evaluation.engine_choice import choose_engine
+graph = cgprimer.parse("xw = sin(k*xa); parameter k = 2")
+program = cgprimer.differentiate(cgprimer.tape(graph))
+assert choose_engine("auto", program, 10**6).name == "numpy"
+data = cgprimer.make_dataset(graph, samples=3000)
+assert cgprimer.gradient(graph, {"k": 0.0, "xa": 2.0}, engine="auto") == {"k": 2.0}
+run = cgprimer.train(graph, data, engine="auto", epochs=2)
+assert (run.settings["engine"], run.stopped) == ("numpy", "finished")
+for call in (
+    lambda: cgprimer.gradient(graph, {"k": 0.0, "xa": 2.0}, engine="cpu"),
+    lambda: cgprimer.train(graph, data, engine="cpu"),
+):
+    try:
+        call()
+    except EngineError as error:
+        print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("stub", "reason"),
+    [
+        ("raise ImportError('not for this machine')", "not for this machine"),
+        pytest.param("raise OSError('lib.so: missing')", "lib.so: missing", marks=pytest.mark.slow),
+        pytest.param("__version__ = '0.0'", "llvmlite", marks=pytest.mark.slow),
+    ],
+    ids=["import error", "broken library", "half installed"],
+)
+def test_without_llvm_the_other_engines_work(stub: str, reason: str, tmp_path: Path) -> None:
+    (tmp_path / "llvmlite").mkdir()
+    (tmp_path / "llvmlite" / "__init__.py").write_text(stub + "\n")
+    process = subprocess.run(
+        [sys.executable, "-W", "error", "-c", _WITHOUT_LLVM],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])},
+        capture_output=True, check=False, text=True, timeout=300,
+    )  # fmt: skip
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.count("the engine 'cpu' is not available") == 2
+    assert process.stdout.count(reason) >= 2

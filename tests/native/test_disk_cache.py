@@ -1,0 +1,326 @@
+"""The cache folder: contents come back unchanged, are never trusted, and never make a run fail."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cgprimer.support import disk_cache
+from cgprimer.support.disk_cache import (
+    compute_cache_key,
+    find_cache_folder,
+    load_content,
+    load_or_compute,
+    store_content,
+)
+from tests.approval import warned
+
+KEY = compute_cache_key("a test")
+OTHER = compute_cache_key("another")
+CONTENT = bytes(range(256)) * 50
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the path of a cache folder that does not exist yet."""
+    path = tmp_path / "some" / "cache"
+    monkeypatch.setenv("CGPRIMER_CACHE", str(path))
+    return path
+
+
+def file_of(folder: Path, kind: str = "kind", key: str = KEY) -> Path:
+    return folder / f"{kind}-{key}.cgc"
+
+
+class Computation:
+    """A computation of CONTENT that counts its calls."""
+
+    calls = 0
+
+    def __call__(self) -> bytes:
+        self.calls += 1
+        return CONTENT
+
+
+def test_content_is_computed_once_for_each_kind_and_key(folder: Path) -> None:
+    compute = Computation()
+    assert [load_or_compute("kind", KEY, compute) for _ in range(3)] == [CONTENT] * 3
+    assert compute.calls == 1
+    assert [file.name for file in folder.iterdir()] == [file_of(folder).name]
+    assert load_or_compute("kind", OTHER, compute) == CONTENT
+    assert load_or_compute("another", KEY, compute) == CONTENT
+    assert compute.calls == 3
+    for content in (b"", b"\n", b"cgprimer cache 1\n", b"x" * 10**6):
+        assert store_content("kind", KEY, content)
+        assert load_content("kind", KEY) == content
+
+
+def flip(data: bytes, position: int) -> bytes:
+    return data[:position] + bytes([data[position] ^ 1]) + data[position + 1 :]
+
+
+DAMAGE: dict[str, Callable[[bytes], bytes]] = {
+    "first byte": lambda d: flip(d, 0),
+    "checksum": lambda d: flip(d, 20),
+    "middle": lambda d: flip(d, len(d) // 2),
+    "last byte": lambda d: flip(d, len(d) - 1),
+    "one byte less": lambda d: d[:-1],
+    "one byte more": lambda d: d + b"\0",
+    "empty": lambda d: b"",
+    "only the beginning": lambda d: d[:17],
+    "another file": lambda d: b"#!/bin/sh\necho hello\n",
+    "an older version": lambda d: d.replace(b"cache 2", b"cache 1"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_file_is_computed_again(damage: str, folder: Path) -> None:
+    compute = Computation()
+    load_or_compute("kind", KEY, compute)
+    whole = file_of(folder).read_bytes()
+    file_of(folder).write_bytes(DAMAGE[damage](whole))
+    assert load_content("kind", KEY) is None
+    assert [load_or_compute("kind", KEY, compute) for _ in range(2)] == [CONTENT] * 2
+    assert compute.calls == 2
+    assert file_of(folder).read_bytes() == whole
+
+
+def test_files_and_folders_in_the_way_stay_untouched(folder: Path) -> None:
+    file_of(folder).mkdir(parents=True)
+    (file_of(folder) / "inside").write_text("foreign")
+    compute = Computation()
+    assert [load_or_compute("kind", KEY, compute) for _ in range(2)] == [CONTENT] * 2
+    assert (file_of(folder) / "inside").read_text() == "foreign"
+    assert [file.name for file in folder.iterdir()] == [file_of(folder).name]
+    (file_of(folder) / "inside").unlink()
+    file_of(folder).rmdir()
+    folder.rmdir()
+    folder.write_text("a file")
+    assert [load_or_compute("kind", KEY, compute) for _ in range(2)] == [CONTENT] * 2
+    assert compute.calls == 4
+    assert folder.read_text() == "a file"
+
+
+@pytest.mark.parametrize("fails", ["pathlib.Path.mkdir", "os.open", "pathlib.Path.replace"])
+def test_a_full_disk_only_disables_the_cache(
+    fails: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fails, refuse)
+        assert load_or_compute("kind", KEY, Computation()) == CONTENT
+        assert not store_content("kind", KEY, CONTENT)
+    assert not folder.exists() or list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("value", ["off", " OFF ", "0", "", "none"])
+def test_the_cache_can_be_disabled(
+    value: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("CGPRIMER_CACHE", value)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    compute = Computation()
+    assert find_cache_folder() is None
+    assert not disk_cache.memory_caching_enabled()
+    assert disk_cache.describe_cache() == "disabled"
+    assert [load_or_compute("kind", KEY, compute) for _ in range(2)] == [CONTENT] * 2
+    assert compute.calls == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="other default folders")
+def test_the_default_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("CGPRIMER_CACHE")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for value, parent in ((None, ".cache"), (str(tmp_path / "x"), "x"), ("relative", ".cache")):
+        monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+        if value is not None:
+            monkeypatch.setenv("XDG_CACHE_HOME", value)
+        assert find_cache_folder() == tmp_path / parent / "cgprimer"
+
+    def raise_error() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", raise_error)
+    assert find_cache_folder() is None
+    assert load_or_compute("kind", KEY, Computation()) == CONTENT
+
+
+@pytest.mark.parametrize("name", ["a\0b", "x" * 5000])
+def test_impossible_folder_names_only_disable_the_cache(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(disk_cache, "find_cache_folder", lambda: tmp_path / name)
+    assert not store_content("kind", KEY, CONTENT)
+    assert load_content("kind", KEY) is None
+
+
+# --- limits --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "remaining"),
+    [("_LIMIT_BYTES", 3 * (len(CONTENT) + 200), 3), ("_LIMIT_FILES", 3, 3), ("_LIMIT_BYTES", 1, 1)],
+)
+def test_the_least_recently_used_files_are_deleted(
+    limit: str, value: int, remaining: int, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disk_cache, limit, value)
+    file_of(folder, key="0").mkdir(parents=True)  # a folder does not stop the deletion
+    (folder / "notes.txt").write_bytes(b"x" * 10**6)  # a foreign file is not counted
+    folder.parent.chmod(0o700)
+    folder.chmod(0o700)
+    keys = [compute_cache_key(str(number)) for number in range(6)]
+    for number, key in enumerate(keys):
+        assert store_content("kind", key, CONTENT)
+        os.utime(file_of(folder, key=key), (1000 + number, 1000 + number))
+    files = [number for number, key in enumerate(keys) if file_of(folder, key=key).exists()]
+    assert files[-1] == 5
+    assert files == list(range(6 - len(files), 6))
+    assert max(1, remaining - 1) <= len(files) <= remaining
+    assert (folder / "notes.txt").exists()
+    assert load_content("kind", keys[5]) == CONTENT
+    assert file_of(folder, key=keys[5]).stat().st_mtime > 10_000  # loading counts as use
+
+
+# --- other users ---------------------------------------------------------------------------------
+
+UNIX = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="other systems have other owners")
+NOBODY = 65_534
+
+
+@pytest.fixture
+def forget_warnings() -> Iterator[None]:
+    """Give each test the warning that is shown once."""
+    disk_cache._warn_once.cache_clear()
+    yield
+    disk_cache._warn_once.cache_clear()
+
+
+def make_unsafe(part: str, folder: Path) -> None:
+    """Let other users write to the folder, the file, or the folder above."""
+    name, _, how = part.partition(" ")
+    path = {"folder": folder, "above": folder.parent, "file": file_of(folder)}[name]
+    if how == "owner":
+        if os.geteuid():
+            pytest.skip("only root can give files away")
+        os.chown(path, NOBODY, NOBODY)
+    else:
+        path.chmod(0o775 if how == "group" else 0o757)
+
+
+@UNIX
+@pytest.mark.parametrize(
+    "part", ["folder group", "folder world", "folder owner", "above group", "above owner"]
+)
+def test_a_folder_that_others_can_write_to_is_not_used(
+    part: str, folder: Path, forget_warnings: None
+) -> None:
+    store_content("kind", KEY, CONTENT)
+    assert folder.stat().st_mode & 0o077 == folder.parent.stat().st_mode & 0o077 == 0
+    make_unsafe(part, folder)
+    before = sorted(folder.iterdir())
+    with warned(UserWarning):
+        assert load_content("kind", KEY) is None
+    assert load_or_compute("kind", OTHER, lambda: b"new") == b"new"  # no second warning
+    assert sorted(folder.iterdir()) == before
+    assert disk_cache.describe_cache().startswith("disabled: ")
+
+
+@UNIX
+@pytest.mark.parametrize("part", ["file group", "file world", "file owner", "link", "other name"])
+def test_a_file_that_others_may_have_written_is_not_used(
+    part: str, folder: Path, tmp_path: Path
+) -> None:
+    store_content("kind", KEY, CONTENT)
+    key = KEY
+    if part == "link":
+        file_of(folder).rename(tmp_path / "elsewhere")
+        file_of(folder).symlink_to(tmp_path / "elsewhere")
+    elif part == "other name":
+        key = OTHER
+        file_of(folder).rename(file_of(folder, key=key))
+    else:
+        make_unsafe(part, folder)
+    assert load_content("kind", key) is None
+    if part != "file owner":
+        assert store_content("kind", key, CONTENT)
+        assert load_content("kind", key) == CONTENT
+
+
+# --- concurrent use ------------------------------------------------------------------------------
+
+
+def test_threads_may_store_the_same_content(folder: Path) -> None:
+    results: list[bytes] = []
+    barrier = threading.Barrier(6)
+
+    def work() -> None:
+        barrier.wait()
+        for number in range(20):
+            content, key = CONTENT + bytes([number]), compute_cache_key(str(number))
+            results.append(load_or_compute("kind", key, lambda c=content: c))
+
+    workers = [threading.Thread(target=work) for _ in range(6)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert sorted(results) == sorted(CONTENT + bytes([n]) for n in range(20) for _ in range(6))
+    assert {file.suffix for file in folder.iterdir()} == {".cgc"}
+
+
+_MANY = """
+from cgprimer.support.disk_cache import compute_cache_key, load_or_compute
+for number in range(150):
+    content = bytes([number]) * 20_000
+    key = compute_cache_key(str(number))
+    assert load_or_compute("kind", key, lambda: content) == content
+"""
+
+
+@pytest.mark.slow
+def test_processes_may_store_the_same_content(folder: Path) -> None:
+    processes = [subprocess.Popen([sys.executable, "-c", _MANY]) for _ in range(2)]
+    try:
+        assert [process.wait(timeout=100) for process in processes] == [0, 0]
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    for number in range(150):
+        assert load_content("kind", compute_cache_key(str(number))) == bytes([number]) * 20_000
+    assert len(list(folder.iterdir())) == 150
+
+
+# --- keys ----------------------------------------------------------------------------------------
+
+
+def test_keys_depend_on_all_parts_and_on_the_source_of_the_package(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    parts = [(), ("",), ("", ""), ("a",), ("a", ""), ("", "a"), ("ab",), ("a", "b"), ("b", "a")]
+    assert len({compute_cache_key(*p) for p in parts}) == len(parts)
+    assert compute_cache_key("a") == compute_cache_key(b"a")
+    for name in ("one.py", "sub/two.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x = 1\n")
+    monkeypatch.setattr(disk_cache, "__file__", str(tmp_path / "support" / "disk_cache.py"))
+    fingerprint = disk_cache.fingerprint_package.__wrapped__
+    first = fingerprint()
+    assert fingerprint() == first
+    (tmp_path / "sub" / "two.py").write_text("x = 22\n")
+    second = fingerprint()
+    (tmp_path / "three.py").write_text("")
+    assert len({first, second, fingerprint()}) == 3

@@ -1,0 +1,395 @@
+"""Derivative programs and code on disk: they come back unchanged, and only for the same request."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("llvmlite")
+
+import cgprimer
+from cgprimer.backends import program_cache
+from cgprimer.backends.cpu import interpreter, interpreter_code, llvm_library
+from cgprimer.backends.program_cache import (
+    deserialize_program,
+    load_or_differentiate,
+    merge_passes,
+    serialize_program,
+)
+from cgprimer.core.evaluation.engines import select_engine
+from cgprimer.core.evaluation.runner import Runner
+from cgprimer.core.loss_expressions import LOSS
+from cgprimer.core.loss_node import with_loss
+from cgprimer.core.methods import differentiate, methods
+from cgprimer.core.methods.derivative_program import DerivativeProgram, Pass, Read
+from cgprimer.core.operations import find_primitive
+from cgprimer.core.tape.builder import Builder
+from cgprimer.core.tape.tape import Tape
+from cgprimer.support import disk_cache
+from tests.native.engine_agreement import (
+    DTYPES,
+    FORMS,
+    REDUCTIONS,
+    assert_close,
+    by_numpy,
+    compiled,
+    form,
+    random_point,
+)
+from tests.primitives.row_tools import replaced
+from tests.training.training_graphs import two_outputs
+
+TEXT = "xh = tanh(a*xa + b) + max(xa, a); xg = xh^2*c + sin(xh)/a; xw = xg*xh - 0.1; output xw, xg"
+SMOOTH = TEXT.replace("max(xa, a)", "xa*a")
+# Finite differences have nothing to store: their tape is the primal.
+STORED = [method for method in methods() if method != "finite-difference"]
+OPTIONS: list[tuple[str, dict[str, Any]]] = [
+    *((method, {}) for method in STORED),
+    ("forward", {"carry": True}),
+    ("symbolic", {"share": False}),
+]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return an empty cache folder; programs of any size are stored."""
+    monkeypatch.setenv("CGPRIMER_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(program_cache, "MIN_CACHED_INSTRUCTIONS", 0)
+    monkeypatch.setattr(interpreter, "_MIN_CACHED_INSTRUCTIONS", 0)
+    return tmp_path / "cache"
+
+
+def kinds(folder: Path) -> list[str]:
+    return sorted(re.split(r"-[0-9a-f]{64}", file.name)[0] for file in folder.glob("*"))
+
+
+def fields(program: DerivativeProgram) -> dict[str, Any]:
+    result = {name: getattr(program, name) for name in DerivativeProgram.__dataclass_fields__}
+    assert isinstance(result["primal_names"], frozenset)
+    result["primal_names"] = sorted(result["primal_names"])
+    tape = program.executed  # without instructions that are only displayed
+    result["tape"] = {name: getattr(tape, name) for name in Tape.__dataclass_fields__}
+    return result
+
+
+def assert_same_program(result: DerivativeProgram, expected: DerivativeProgram) -> None:
+    """Compare every field, with its type and order; the text of nan equals itself."""
+    assert repr(fields(result)) == repr(fields(expected))
+    assert str(result) == str(expected)
+
+
+@pytest.mark.parametrize(("method", "options"), OPTIONS, ids=str)
+def test_a_program_is_deserialized_unchanged(method: str, options: dict[str, Any]) -> None:
+    for text, wrt in (
+        (SMOOTH, ("a", "b", "c")),
+        (SMOOTH, ("xh", "xa", "b", "xg")),
+        *((text, ("xw",)) for text in ("xw = xa", "xw = k", "xw = k*xa; xv = 2*k*xa")),
+    ):
+        tape = cgprimer.tape(cgprimer.parse(text))
+        of = ("xw", "xg") if text is SMOOTH else "xw"
+        program = differentiate(tape, of=of, wrt=wrt, method=method, **options)
+        again = deserialize_program(serialize_program(program))
+        assert_same_program(again, program)
+        if text is SMOOTH:
+            columns, scalars = random_point(tape, 11, low=0.5)
+            result, expected = (Runner(p)(columns, scalars, 11) for p in (again, program))
+            for pair, value in expected.derivatives.items():
+                np.testing.assert_array_equal(result.derivatives[pair], value)
+
+
+def test_all_doubles_survive_serialization() -> None:
+    values = (0.1, -0.0, 5e-324, 1.7976931348623157e308, float("inf"), float("-inf"), float("nan"))
+    builder = Builder()
+    x = builder.column("x")
+    outputs = {f"v{i}": builder.emit("add", x, builder.constant(v)) for i, v in enumerate(values)}
+    program = DerivativeProgram("reverse", builder.finish(outputs), ("v0",), ("x",), ())
+    assert_same_program(deserialize_program(serialize_program(program)), program)
+
+
+def test_a_program_is_stored_for_its_request_only(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tape = cgprimer.tape(cgprimer.parse(TEXT))
+    request: dict[str, Any] = {"of": "xw", "wrt": ("a", "b"), "method": "reverse"}
+    first = load_or_differentiate(tape, **request)
+    assert kinds(folder) == ["program"]
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("derived again")
+
+    monkeypatch.setattr(program_cache, "differentiate", refuse)
+    assert_same_program(load_or_differentiate(tape, **request), first)
+    changes: list[dict[str, Any]] = [
+        {"of": "xg"}, {"wrt": ("b", "a")}, {"wrt": ("a",)}, {"method": "forward"},
+        {"carry": True}, {"about": "a loss", "prepare": lambda: tape},
+    ]  # fmt: skip
+    for change in changes:
+        with pytest.raises(AssertionError, match="derived again"):
+            load_or_differentiate(tape, **{**request, **change})
+    for text in (TEXT.replace("0.1", "0.2"), TEXT.replace("xh", "xq"), TEXT + ", xh"):
+        with pytest.raises(AssertionError, match="derived again"):
+            load_or_differentiate(cgprimer.tape(cgprimer.parse(text)), **request)
+    (file,) = folder.iterdir()
+    whole = file.read_bytes()
+    for damaged in (b"", whole[:-4], b"{}" + whole):
+        file.write_bytes(damaged)
+        with pytest.raises(AssertionError, match="derived again"):
+            load_or_differentiate(tape, **request)
+
+
+def test_programs_with_custom_primitives_are_not_stored(register: Any, folder: Path) -> None:
+    tape = cgprimer.tape(cgprimer.parse("xw = tanh(k*xa)"))
+
+    def slope(graph: Tape = tape) -> float:
+        program = load_or_differentiate(graph, of="xw", wrt=("k",), method="reverse")
+        result = Runner(program, engine="cpu")({"xa": [1.0]}, {"k": 0.5}, 1)
+        return float(result.derivatives["xw", "k"][0])
+
+    expected = 1 - np.tanh(0.5) ** 2
+    assert slope() == pytest.approx(expected)
+    with replaced(replace(find_primitive("tanh"), partials=("5",), function=np.tanh)):
+        assert slope() == pytest.approx(5.0)
+    assert slope() == pytest.approx(expected)
+    before = kinds(folder)
+    register("twice", lambda a: 2 * a, partials="2")
+    custom = cgprimer.tape(cgprimer.parse("xw = twice(k*xa)^2"))
+    assert slope(custom) == pytest.approx(4.0)
+    compiled(custom, "interpreted", "sum")
+    assert set(kinds(folder)) <= {*before, "interpreter", "straight-line"}
+    cgprimer.unregister_primitive("twice")
+    cgprimer.register_primitive("twice", lambda a: 3 * a, partials="3")
+    assert slope(custom) == pytest.approx(9.0)
+
+
+def test_a_row_replaced_in_the_table_shifts_no_handler() -> None:
+    tape = cgprimer.tape(cgprimer.parse("xw = tanh(xa) + exp(xa) + sqrt(xa)"))
+    columns = {"xa": np.linspace(0.1, 2.0, 19)}
+    expected = np.tanh(columns["xa"]) + np.exp(columns["xa"]) + np.sqrt(columns["xa"])
+    with replaced(replace(find_primitive("cos"), function=lambda a: a * 0 + 7.0)):
+        result = compiled(tape, "interpreted")(columns, {}, 19)["xw"]
+        np.testing.assert_allclose(result, expected, rtol=1e-13)
+        other = cgprimer.tape(cgprimer.parse("xw = cos(xa) + cos(k)"))
+        result = compiled(other, "interpreted")(columns, {"k": 1.0}, 19)["xw"]
+        np.testing.assert_array_equal(result, np.full(19, 14.0))
+    result = compiled(tape, "interpreted")(columns, {}, 19)["xw"]
+    np.testing.assert_allclose(result, expected, rtol=1e-13)
+
+
+# --- code ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_interpreter_code_is_loaded_unchanged(reduction: Any, dtype: str, folder: Path) -> None:
+    lines = [f"h{j} = tanh(a{j}*xa + b{j}*xb + c{j}*sin(xa)*cos(xa))" for j in range(6)]
+    lines += [f"g{j} = p{j}*h0 + q{j}*h1 + r{j}*h2 - h3" for j in range(5)]
+    graph = cgprimer.parse([*lines, "xw = g0*g1 + g2/g3 - g4*h5 + h4*k^2", "output xw, h0"])
+    tape = cgprimer.tape(graph)
+    columns, scalars = random_point(tape, 75, dtype=dtype)
+    first = compiled(tape, "interpreted", reduction, dtype)
+    assert "code" in kinds(folder)
+    again = interpreter_code.InterpreterCode.from_bytes(first.code.to_bytes())
+    for name in interpreter_code.InterpreterCode.__dataclass_fields__:
+        result, expected = getattr(again, name), getattr(first.code, name)
+        assert type(result) is type(expected), name
+        np.testing.assert_array_equal(result, expected, err_msg=name)
+        assert getattr(result, "dtype", None) == getattr(expected, "dtype", None), name
+    second = compiled(tape, "interpreted", reduction, dtype)(columns, scalars, 75)
+    for name, value in first(columns, scalars, 75).items():
+        np.testing.assert_array_equal(second[name], value)
+    reference = by_numpy(tape, reduction, dtype)(columns, scalars, 75)
+    tolerance = 1e-11 if dtype == "float64" else 1e-4
+    assert_close(second, reference, scale=1000.0, tolerance=tolerance)
+
+
+def test_each_choice_has_separate_code(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tape = cgprimer.tape(cgprimer.parse("xg = sin(k*xa); xw = xg + xa"))
+    files = 0
+    monkeypatch.setattr(llvm_library, "_LOADED", {})  # as in a new process
+    for reduction, dtype in ((r, d) for r in REDUCTIONS for d in DTYPES):
+        compiled(tape, "straight", reduction, dtype)
+        assert len(kinds(folder)) > files
+        files = len(kinds(folder))
+        compiled(tape, "straight", reduction, dtype)
+        assert len(kinds(folder)) == files
+    inner = replace(tape, outputs={"xw": tape.names["xg"]})
+    for name in FORMS:  # another output of equal instructions
+        result = compiled(inner, name)({"xa": np.ones(1)}, {"k": 0.5}, 1)["xw"]
+        assert result == pytest.approx([np.sin(0.5)])
+    files = len(kinds(folder))
+    usual = llvm_library.get_target_processor()
+    plain = llvm_library.TargetProcessor("", "", usual.bits, usual.registers)
+    with monkeypatch.context() as patch:
+        patch.setattr(llvm_library, "get_target_processor", lambda: plain)
+        compiled(tape, "straight")
+        assert len(kinds(folder)) == files + 1
+    monkeypatch.setattr(llvm_library, "fingerprint_package", lambda: "a later version")
+    monkeypatch.setattr(llvm_library, "_LOADED", {})
+    compiled(tape, "straight")
+    assert len(kinds(folder)) == files + 2
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="other systems have other owners")
+@pytest.mark.parametrize("part", ["world", "owner", "swapped"])
+def test_planted_code_is_never_run(
+    part: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Object code of another tape under the right name would compute another sum."""
+    if part == "owner" and os.geteuid():
+        pytest.skip("only root can give files away")
+
+    def compute(number: int) -> float:
+        monkeypatch.setattr(llvm_library, "_LOADED", {})  # as in a new process
+        tape = cgprimer.tape(cgprimer.parse(f"xw = xa + {number}"))
+        return float(compiled(tape, "straight", "sum")({"xa": np.zeros(64)}, {}, 64)["xw"])
+
+    assert (compute(1), compute(2)) == (64.0, 128.0)
+    one, two = sorted(folder.glob("straight-line-*"), key=lambda file: file.stat().st_mtime_ns)
+    if part == "swapped":
+        two.write_bytes(one.read_bytes())
+        assert compute(2) == 128.0
+        return
+    data = one.read_bytes()[len(disk_cache._MAGIC) + 32 :]
+    two.write_bytes(disk_cache._create_header(two.name, data) + data)  # with a valid checksum
+    assert compute(2) == 64.0  # the planted code is valid, so only its owner can be distrusted
+    if part == "owner":
+        os.chown(folder, 65_534, 65_534)
+    else:
+        folder.chmod(0o757)
+    disk_cache._warn_once.cache_clear()
+    with pytest.warns(UserWarning, match="the cache of compiled code is disabled"):
+        assert compute(2) == 128.0
+
+
+# --- other processes -----------------------------------------------------------------------------
+
+_SCRIPT = """
+import sys
+import numpy as np
+import cgprimer
+from llvmlite import binding
+from cgprimer.backends import program_cache
+from cgprimer.backends.cpu import cpu_engine, interpreter
+
+program_cache.MIN_CACHED_INSTRUCTIONS = interpreter._MIN_CACHED_INSTRUCTIONS = 0
+if sys.argv[1] == "warm":
+    def refuse(*_, **__):
+        raise AssertionError("compiled again")
+    real = binding.parse_assembly
+    binding.parse_assembly = lambda text, *more: refuse() if text else real("")
+    program_cache.differentiate = refuse
+    interpreter.build_plan = refuse
+data = cgprimer.Dataset.from_arrays({"xa": np.linspace(-1, 1, 50)}, {"xw": np.linspace(0, 3, 50)})
+for cpu_engine.STRAIGHT in (400, -1):  # with a new graph: a graph stores its compiled code
+    graph = cgprimer.parse("xh = tanh(k*xa + b); xw = xh*k + xa; parameter k = 2, b = 1")
+    call = cgprimer.loss_and_gradient(graph, data, engine="cpu")
+    print(call({"k": 1.5, "b": 0.5}))
+    run = cgprimer.train(graph, data, engine="cpu", epochs=2, batch_size=9)
+    print(run.parameters, run.step_losses)
+"""
+
+
+def run_process(kind: str, **environment: str) -> str:
+    process = subprocess.run(
+        [sys.executable, "-W", "error", "-c", _SCRIPT, kind],
+        env={**os.environ, **environment}, capture_output=True, check=False, text=True,
+        timeout=300,
+    )  # fmt: skip
+    return process.stdout if process.returncode == 0 else process.stderr
+
+
+@pytest.mark.slow
+def test_a_second_process_compiles_nothing_unless_files_are_damaged(
+    folder: Path, tmp_path: Path
+) -> None:
+    printed = run_process("cold")
+    files = {file.name: file.read_bytes() for file in folder.iterdir()}
+    assert {"straight-line", "interpreter", "epoch", "code", "program"} <= set(kinds(folder))
+    assert run_process("warm") == printed
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == files
+    assert "compiled again" in run_process("warm", CGPRIMER_CACHE="off")
+    for number, (name, data) in enumerate(sorted(files.items())):
+        damaged = (data[:-9], b"", data[:60] + b"\xff" + data[61:], b"\x7fELF" + data)[number % 4]
+        (folder / name).write_bytes(damaged)
+    assert run_process("cold") == printed
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == files
+    home = tmp_path / "home"
+    home.write_text("a file, so that it cannot contain a folder")
+    assert run_process("cold", CGPRIMER_CACHE=str(home / "x"), HOME=str(home)) == printed
+
+
+LOSS_SCRIPT = """
+import sys, numpy as np, cgprimer
+factor = sys.argv[1]
+cgprimer.register_primitive(
+    "hub", lambda a: float(factor) * a * a, partials=f"{2 * float(factor)}*a"
+)
+text = "; ".join(f"x{k + 1} = sin(x{k}) + k*x{k}" for k in range(400))
+graph = cgprimer.parse(text)
+data = cgprimer.Dataset.from_arrays(inputs={"x0": [0.1]}, targets={"x400": [0.2]})
+call = cgprimer.loss_and_gradient(graph, data, loss="hub(out-target)", engine="numpy")
+print(call({"k": -0.5})[1]["k"])
+"""
+
+
+@pytest.mark.slow
+def test_a_loss_with_a_custom_primitive_is_not_loaded_from_the_cache() -> None:
+    slopes = [
+        float(subprocess.check_output([sys.executable, "-c", LOSS_SCRIPT, factor], text=True))
+        for factor in ("1", "3")
+    ]
+    assert slopes[0] != 0
+    assert slopes[1] == pytest.approx(3 * slopes[0], rel=1e-12)
+
+
+# --- passes merged into one tape -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("method", "options"), OPTIONS, ids=str)
+def test_merged_passes_compute_what_the_runner_does(method: str, options: dict[str, Any]) -> None:
+    graph = two_outputs()
+    primal = with_loss(cgprimer.tape(graph), "squared-error")
+    program = differentiate(primal, of=LOSS, wrt=graph.parameters, method=method, **options)
+    tape = merge_passes(program)
+    assert tape is not None
+    assert list(tape.outputs) == [LOSS, *(f"d.{LOSS}.d.{name}" for name in graph.parameters)]
+    columns, scalars = random_point(primal, 43, low=-1.0)
+    expected = Runner(program, engine="numpy", reduction="sum")(columns, scalars, 43)
+    with form("interpreted"):
+        run = select_engine("cpu").compile(tape, reduction="sum", dtype="float64")
+    derivatives = [expected.derivatives[LOSS, name] for name in graph.parameters]
+    result = list(run(columns, scalars, 43).values())
+    np.testing.assert_allclose(result, [expected.values[LOSS], *derivatives], rtol=1e-11)
+
+
+def test_passes_with_weights_are_added_and_some_programs_are_not_merged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    primal = cgprimer.tape(cgprimer.parse("xw = sin(k*xa)*m"))
+    program = differentiate(primal, wrt=("k", "m"), method="forward")
+    passes = tuple(
+        Pass(tuple(Read(r.of, r.wrt, r.output, w) for r in p.reads for w in (2.0, -0.5)), p.seeds)
+        for p in program.passes
+    )
+    tape = merge_passes(replace(program, passes=passes))
+    assert tape is not None
+    xa = np.linspace(0, 1, 9)
+    result = by_numpy(tape, "sum")({"xa": xa}, {"k": 0.5, "m": 2.0}, 9)
+    assert result["xw"] == pytest.approx(np.sum(2 * np.sin(0.5 * xa)))
+    assert result["d.xw.d.k"] == pytest.approx(1.5 * np.sum(2 * xa * np.cos(0.5 * xa)))
+    assert result["d.xw.d.m"] == pytest.approx(1.5 * np.sum(np.sin(0.5 * xa)))
+    for scheme in ("central", "complex-step"):
+        differences = differentiate(primal, method="finite-difference", scheme=scheme)
+        assert merge_passes(differences) is None
+    monkeypatch.setattr(program_cache, "MAX_MERGED_OPERATIONS", program.operation_count)
+    assert merge_passes(program) is not None
+    monkeypatch.setattr(program_cache, "MAX_MERGED_OPERATIONS", program.operation_count - 1)
+    assert merge_passes(program) is None
