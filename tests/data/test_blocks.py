@@ -1,4 +1,4 @@
-"""Files that are read in blocks, and runs over them."""
+"""Files that are read in blocks, and training runs over blocks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROLES: dict[str, Any] = {"inputs": ["xa", "xb"], "targets": ["xw"]}
 
 @pytest.fixture(params=["parquet", "csv", "npz"])
 def file(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """500 samples in several blocks."""
+    """Write 500 samples to a file that is read in several blocks."""
     data = cgprimer.make_dataset(LINE, samples=500, seed=3, noise=0.1)
     path = tmp_path / f"d.{request.param}"
     if request.param == "parquet":
@@ -39,33 +39,25 @@ def file(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     return path
 
 
-def test_blocks_have_all_samples_in_their_order(file: Path) -> None:
+def test_blocks_contain_all_samples_in_order(file: Path) -> None:
     whole, parts = Dataset.load(file, **ROLES), Blocks.load(file, **ROLES)
     assert len(parts) == 500 == sum(parts.lengths)
     assert len(parts.lengths) > 3
     for name, column in whole.columns.items():
         again = [parts.block(k).columns[name] for k in reversed(range(len(parts.lengths)))]
         np.testing.assert_array_equal(np.concatenate(again[::-1]), column)
-    some = parts.where(np.array([499, 0, 130, 131]))
-    np.testing.assert_array_equal(some.inputs["xa"], whole.inputs["xa"][[499, 0, 130, 131]])
-    mask = whole.inputs["xa"] > 0.3
-    np.testing.assert_array_equal(parts.where(mask).inputs["xa"], whole.inputs["xa"][mask])
-    assert not len(parts.where([]))
-    assert select_sample_indices([5, -1], 10**12).tolist() == [
-        5,
-        10**12 - 1,
-    ]  # with no number for each
+    for chosen in (np.array([499, 0, 130, 131]), whole.inputs["xa"] > 0.3, []):
+        expected = whole.inputs["xa"][chosen] if len(chosen) else np.empty(0)
+        np.testing.assert_array_equal(parts.where(chosen).inputs["xa"], expected)
+    assert select_sample_indices([5, -1], 10**12).tolist() == [5, 10**12 - 1]
     for wrong in (-1, len(parts.lengths), "a", []):
-        with refused(cgprimer.UsageError, "0"):
+        with refused(UsageError, "0"):
             parts.block(wrong)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("engine", ["cpu", "numpy"])
-@pytest.mark.parametrize("batch", [1, 7, 100])
-def test_a_run_over_blocks_is_the_loop_that_the_documentation_tells(
-    file: Path, engine: str, batch: int
-) -> None:
-    """Blocks in an order of the epoch, samples of each in one of its own; written out by hand."""
+@pytest.mark.parametrize(("engine", "batch"), [("cpu", 1), ("numpy", 7), ("cpu", 100)])
+def test_a_run_over_blocks_is_the_documented_loop(file: Path, engine: str, batch: int) -> None:
+    """Each epoch shuffles the blocks and the samples of each block; the loop is written here."""
     parts = Blocks.load(file, **ROLES)
     settings: dict[str, Any] = {
         "optimizer": "sgd", "learning_rate": 0.05, "schedule": "constant", "epochs": 2, "seed": 4,
@@ -76,7 +68,7 @@ def test_a_run_over_blocks_is_the_loop_that_the_documentation_tells(
     batch = min(batch, max(lengths))
     for epoch in range(2):
         order = np.random.default_rng([4, epoch, *lengths]).permutation(len(lengths))
-        weighted = 0.0
+        total = 0.0
         for k in order.tolist():
             block = parts.block(k)
             inside = np.random.default_rng([4, epoch, k]).permutation(lengths[k])
@@ -84,19 +76,18 @@ def test_a_run_over_blocks_is_the_loop_that_the_documentation_tells(
                 chosen = inside[first : first + batch]
                 x = np.stack([block.inputs[n][chosen] for n in ("xa", "xb")], axis=1)
                 error = x @ point - block.targets["xw"][chosen]
-                weighted += (error**2).sum()
+                total += (error**2).sum()
                 point = point - 0.05 * 2 * error @ x / len(chosen)
-        losses.append(weighted / 500)
+        losses.append(total / 500)
     assert [run.parameters["k"], run.parameters["b"]] == pytest.approx(point, rel=1e-9)
     assert run.epoch_losses == pytest.approx(losses, rel=1e-9)
     assert run.steps == 2 * sum(-(-n // batch) for n in lengths)
     whole = Dataset.load(file, **ROLES)
     mean, _ = cgprimer.loss_and_gradient(LINE, whole, reduction="mean")(run.parameters)
     assert run.loss == pytest.approx(mean, rel=1e-12)
-    assert cgprimer.train(LINE, parts, **settings).parameters == run.parameters
 
 
-def test_a_run_over_blocks_is_taken_up_where_ctrl_c_ended_it(file: Path) -> None:
+def test_an_interrupted_run_over_blocks_can_be_resumed(file: Path) -> None:
     parts = Blocks.load(file, **ROLES)
     whole = cgprimer.train(LINE, parts, epochs=3, batch_size=20)
 
@@ -111,51 +102,42 @@ def test_a_run_over_blocks_is_taken_up_where_ctrl_c_ended_it(file: Path) -> None
     assert rest.epoch_losses == pytest.approx(whole.epoch_losses, rel=1e-12)
 
 
-def test_validation_is_a_share_of_each_block(file: Path) -> None:
+def test_validation_is_a_fraction_of_each_block(file: Path) -> None:
     parts = Blocks.load(file, **ROLES)
-    run = cgprimer.train(LINE, parts, epochs=3, validation=0.2, metrics=("r2",))
-    kept, others = parts.split(0.2, 0)
-    assert len(kept) + len(others) == 500
+    run = cgprimer.train(LINE, parts, epochs=2, validation=0.2, batch_size=50)
+    train, others = parts.split(0.2, 0)
+    assert len(train) + len(others) == 500
     assert run.settings["validation_samples"] == len(others) == pytest.approx(100, abs=3)
-    seen = [part.block(k).inputs["xa"] for part in (kept, others) for k in range(len(part.lengths))]
+    seen = [
+        part.block(k).inputs["xa"] for part in (train, others) for k in range(len(part.lengths))
+    ]
     whole = Dataset.load(file, **ROLES)
     np.testing.assert_array_equal(np.sort(np.concatenate(seen)), np.sort(whole.inputs["xa"]))
     held_out = blocks.concatenate_datasets([others.block(k) for k in range(len(others.lengths))])
     mean, _ = cgprimer.loss_and_gradient(LINE, held_out, reduction="mean")(run.parameters)
     assert run.validation_losses[-1] == pytest.approx(mean, rel=1e-9)
-    other = cgprimer.train(LINE, parts, epochs=3, validation=held_out)
-    assert other.settings["validation_samples"] == len(held_out)
 
 
-def test_what_is_wrong_is_found_before_the_first_step(tmp_path: Path) -> None:
-    values = np.ones(300)
-    values[251] = np.nan
-    path = tmp_path / "d.parquet"
-    table = pyarrow.table({"xa": np.ones(300), "xb": np.ones(300), "xw": values})
-    parquet.write_table(table, path, row_group_size=100)
-    parts = Blocks.load(path, **ROLES)
-    with refused(DataError, "d.parquet ... 251 ... 'xw' ... nan"):
-        cgprimer.train(LINE, parts, on_step=lambda *_: pytest.fail("a step was made"))
-    with refused(DataError, "d.parquet ... 'xx'"):
-        Blocks.load(path, inputs=["xx"])
-
-
-def test_a_sample_whose_loss_is_not_finite_is_named_by_its_place_in_the_file(
+def test_invalid_samples_are_located_in_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cgprimer.training.data.arrow_tables.ROWS", 100)
-    graph = cgprimer.parse("xw = k*xa")
-    data = Dataset.from_arrays({"xa": np.ones(300)}, {"xw": np.ones(300)})
-    data.inputs["xa"][251] = 1e200
-    path = tmp_path / "d.parquet"
-    parquet.write_table(data.to_arrow(), path, row_group_size=100)
-    with pytest.raises(NonFiniteError, match="sample 251"):
-        cgprimer.train(graph, Blocks.load(path, inputs=["xa"], targets=["xw"]))
-
-
-def test_a_batch_of_everything_needs_everything_at_once(file: Path) -> None:
-    with refused(UsageError):
-        cgprimer.train(LINE, Blocks.load(file, **ROLES), batch_size=None)
+    path, ones = tmp_path / "d.parquet", np.ones(300)
+    for column, value in (("xw", np.nan), ("xa", 1e200)):
+        values = ones.copy()
+        values[251] = value
+        columns = {"xa": ones, "xb": ones, "xw": ones, column: values}
+        parquet.write_table(pyarrow.table(columns), path, row_group_size=100)
+        if np.isnan(value):  # before the first step
+            with refused(DataError, "d.parquet ... 251 ... 'xw' ... nan"):
+                cgprimer.train(
+                    LINE, Blocks.load(path, **ROLES), on_step=lambda *_: pytest.fail("a step")
+                )
+        else:
+            with pytest.raises(NonFiniteError, match="sample 251"):
+                cgprimer.train(LINE, Blocks.load(path, **ROLES))
+    with refused(DataError, "d.parquet ... 'xx'"):
+        Blocks.load(path, inputs=["xx"])
 
 
 def test_large_files_are_read_in_blocks_and_small_ones_whole(
@@ -164,13 +146,15 @@ def test_large_files_are_read_in_blocks_and_small_ones_whole(
     assert isinstance(blocks.resolve_dataset(file, LINE), Dataset)
     monkeypatch.setattr(blocks, "_LARGEST_IN_MEMORY", 1_000)
     assert isinstance(blocks.resolve_dataset(str(file), LINE), Blocks)
-    assert cgprimer.train(LINE, file, epochs=30).parameters["k"] == pytest.approx(2, abs=0.05)
+    assert cgprimer.train(LINE, file, epochs=5).parameters.keys() == {"k", "b"}
+    with refused(UsageError):  # all samples are never in memory
+        cgprimer.train(LINE, file, batch_size=None)
 
 
-@pytest.mark.parametrize("given", [None, 3, {"xa": [1.0]}, "nosuch.csv", Path("a.txt")])
-def test_what_is_no_data(given: Any) -> None:
+@pytest.mark.parametrize("data", [None, 3, {"xa": [1.0]}, "none.csv", Path("a.txt")])
+def test_other_objects_are_no_data(data: Any) -> None:
     with pytest.raises(CgprimerError):
-        cgprimer.train(LINE, given)
+        cgprimer.train(LINE, data)
 
 
 MANY = """
@@ -179,7 +163,7 @@ graph = cgprimer.parse("xw = a*xa + b*xb + c*xc + d*xd")
 run = cgprimer.train(graph, sys.argv[1], epochs=1)
 print(run.steps, {n: round(v, 3) for n, v in run.parameters.items()})
 print(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
-"""  # not ru_maxrss, in which is the process that started this one
+"""  # not ru_maxrss, which includes the parent process
 
 
 @pytest.mark.slow
@@ -192,6 +176,6 @@ def test_five_million_rows_of_parquet_train_within_500_megabytes(tmp_path: Path)
             x = random.normal(size=(4, 1_000_000))
             writer.write_table(pyarrow.table([*x, np.arange(1.0, 5.0) @ x], schema=schema))
     command = [sys.executable, "-c", MANY, str(path)]
-    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-    assert found[0] == "100000 {'a': 1.0, 'b': 2.0, 'c': 3.0, 'd': 4.0}"
-    assert int(found[1]) * 1024 < 500e6
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert lines[0] == "100000 {'a': 1.0, 'b': 2.0, 'c': 3.0, 'd': 4.0}"
+    assert int(lines[1]) * 1024 < 500e6

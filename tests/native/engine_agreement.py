@@ -77,12 +77,12 @@ def network(*sizes: int, bypass: bool = False) -> ExpressionGraph:
     """Return a tanh network as scalar expressions; its last layer is linear."""
     lines = []
     before = [f"x{i}" for i in range(sizes[0])]
-    for layer, size in enumerate(sizes[1:], 1):
+    for layer, size in enumerate(sizes[1:]):
         outputs = []
         for j in range(size):
-            terms = [f"w{layer}_{j}_{i}*{name}" for i, name in enumerate(before)]
+            terms = [f"w{layer}_{i}_{j}*{name}" for i, name in enumerate(before)]
             text = " + ".join([*terms, f"b{layer}_{j}"])
-            text = text if layer == len(sizes) - 1 else f"tanh({text})"
+            text = text if layer == len(sizes) - 2 else f"tanh({text})"
             if bypass and size == len(before):
                 text += f" + {before[j]}"
             lines.append(f"h{layer}_{j} = {text}")

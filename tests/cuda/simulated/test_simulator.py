@@ -1,0 +1,208 @@
+"""Kernels in numba's simulator: primitives, graphs, memory and training."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cgprimer
+from cgprimer.backends.cuda import device_columns
+from cgprimer.backends.cuda.cuda_engine import ENGINE, CudaEngine
+from cgprimer.backends.cuda.device import SIMULATED
+from cgprimer.backends.cuda.device_columns import DeviceColumn
+from cgprimer.core.evaluation import engines
+from cgprimer.core.evaluation.runner import Runner
+from cgprimer.core.operations import primitives
+from cgprimer.core.registration import register_primitive, unregister_primitive
+from cgprimer.errors import EngineError
+from tests.cuda import cuda_tools as tools
+
+INTERPRETER = CudaEngine(replace(SIMULATED, straight_line=-1))
+BOTH = pytest.mark.parametrize("engine", [ENGINE, INTERPRETER], ids=["straight", "interpreter"])
+REDUCTIONS = pytest.mark.parametrize("reduction", ["sum", "none"])
+NETWORK = tools.network(3, 4, 1)
+AT = {"ab": 0.3, "bc": 0.5, "cd": 0.7, "ac": 0.9}
+
+
+@BOTH
+@pytest.mark.parametrize("row", [r for r in primitives() if r.built_in], ids=lambda row: row.name)
+def test_primitives_have_numpys_values(row: Any, engine: CudaEngine) -> None:
+    points = tools.SPECIAL if row.arity < 3 else (np.nan, -np.inf, -1.0, 0.0, 2.0, np.inf)
+    grid = np.array(list(product(points, repeat=row.arity))).T
+    tools.check_primitive(row, "float64" if engine is ENGINE else "float32", grid, engine)
+
+
+def test_custom_primitives_are_refused_unless_they_are_equal_for_all_samples() -> None:
+    register_primitive("twice", lambda a: 2 * a, partials="2")
+    try:
+        for engine in (ENGINE, INTERPRETER):
+            with pytest.raises(EngineError, match=r"'twice'.*registered"):
+                engine.compile(cgprimer.tape(cgprimer.parse("xw = twice(xa)")))
+        run = ENGINE.compile(cgprimer.tape(cgprimer.parse("xw = twice(k)*xa")))
+        assert run({"xa": np.ones(2)}, {"k": 3.0}, 2)["xw"].tolist() == [6.0, 6.0]
+    finally:
+        unregister_primitive("twice")
+
+
+@BOTH
+@pytest.mark.parametrize("path", tools.LEARNING[::3], ids=lambda path: path.stem)
+def test_loss_and_gradient_of_examples(path: Path, engine: CudaEngine) -> None:
+    compiled = tools.assert_agrees(engine, tools.gradient_tape(cgprimer.load(path)), (7,))
+    too_long = path.stem in ("network", "mlp")  # for straight-line code
+    assert compiled.code.straight_line == (engine is ENGINE and not too_long)
+
+
+@BOTH
+@REDUCTIONS
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_numbers_of_samples_around_the_blocks(
+    engine: CudaEngine, reduction: str, dtype: str
+) -> None:
+    tape = tools.gradient_tape(tools.LECTURE)
+    tools.assert_agrees(engine, tape, (0, 1, 31, 33, 130), reduction=reduction, dtype=dtype)
+
+
+@BOTH
+@REDUCTIONS
+def test_matrices_and_outer_products(engine: CudaEngine, reduction: str) -> None:
+    graph = NETWORK if engine is INTERPRETER else tools.network(2, 4, 1)
+    tape = tools.gradient_tape(graph)
+    compiled = tools.assert_agrees(engine, tape, (1, 33), reduction=reduction)
+    assert compiled.code.straight_line == (engine is ENGINE)
+    handlers = dict(compiled.code.program.handlers)
+    assert "affine" in handlers
+    assert ("outer" in handlers) == (reduction == "sum")
+
+
+@BOTH
+@REDUCTIONS
+def test_outputs_that_are_equal_for_all_samples(engine: CudaEngine, reduction: str) -> None:
+    for text in ("xw = k*2; xv = xa + k; output xw, xv", "xw = exp(k) + 1"):
+        tape = cgprimer.tape(cgprimer.parse(text))
+        tools.assert_agrees(engine, tape, (0, 3), reduction=reduction)
+
+
+@BOTH
+def test_infinities_and_nans_are_values(engine: CudaEngine) -> None:
+    tape = cgprimer.tape(cgprimer.parse("xw = log(xa) + 1/xb; xv = k/xb; output xw, xv"))
+    columns = {"xa": np.array([-1.0, 0.0, 1.0]), "xb": np.array([1.0, 0.0, -0.0])}
+    result = engine.compile(tape)(columns, {"k": 0.0}, 3)
+    np.testing.assert_array_equal(result["xw"], [np.nan, np.nan, -np.inf])
+    np.testing.assert_array_equal(result["xv"], [0.0, np.nan, np.nan])
+
+
+def test_arrays_are_expanded_into_scalars() -> None:
+    graph, rng = cgprimer.parse("""
+        input x[2], xt; parameter W[3,2], b[3], w[3]; xh = tanh(W @ x + b)
+        xl = (w @ softmax(xh)[::-1] - xt)^2
+    """), np.random.default_rng(0)  # fmt: skip
+    columns = {n: rng.normal(size=(5, *graph.shapes.get(n, ()))) for n in graph.inputs}
+    scalars = {n: rng.normal(size=graph.shapes.get(n, ())) for n in graph.parameters}
+    program = cgprimer.differentiate(cgprimer.tape(graph))
+    expected, result = (
+        Runner(program, engine=engine)(columns, scalars, 5) for engine in ("plain", "cuda")
+    )
+    for pair, value in expected.derivatives.items():
+        np.testing.assert_allclose(result.derivatives[pair], value, atol=1e-12)
+
+
+@BOTH
+@pytest.mark.parametrize("method", [m for m in cgprimer.methods() if m != "symbolic"])
+def test_gradients_of_every_method(
+    monkeypatch: pytest.MonkeyPatch, engine: CudaEngine, method: str
+) -> None:
+    monkeypatch.setitem(engines.ENGINES._loaded, "cuda", engine)
+    at, wrt = {"xa": np.linspace(0.2, 0.8, 5), **AT}, ["xa", "ab", "cd"]
+    expected, result = (
+        cgprimer.gradient(tools.LECTURE, at, wrt=wrt, method=method, engine=name)
+        for name in ("numpy", "cuda")
+    )
+    tolerance = 1e-6 if method == "finite-difference" else 1e-12
+    for name in wrt:
+        np.testing.assert_allclose(result[name], expected[name], rtol=tolerance)
+
+
+# --- columns and memory --------------------------------------------------------------------------
+
+
+@REDUCTIONS
+def test_samples_are_processed_in_chunks(reduction: str) -> None:
+    engine = CudaEngine(replace(SIMULATED, memory=16 * 5))
+    tape = tools.gradient_tape(tools.LECTURE)
+    tools.assert_agrees(engine, tape, (1, 23), reduction=reduction)
+    columns, _ = tools.random_point(tape, 23)
+    assert engine.resident(columns) is columns  # they would not fit
+
+
+def test_memory_can_be_limited_and_can_run_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = {"xa": np.ones(9)}
+    run = ENGINE.compile(cgprimer.tape(cgprimer.parse("xw = 2*xa")))
+    monkeypatch.setenv("CGPRIMER_CUDA_MEMORY", "64")
+    assert ENGINE.resident(columns) is columns
+    assert run(columns, {}, 9)["xw"].tolist() == [2.0] * 9
+    monkeypatch.setenv("CGPRIMER_CUDA_MEMORY", "much")
+    with pytest.raises(EngineError, match="a number of bytes, got 'much'"):
+        run(columns, {}, 9)
+    monkeypatch.delenv("CGPRIMER_CUDA_MEMORY")
+
+    def raise_error(*_: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(device_columns, "copy_chunk_to_device", raise_error)
+    with pytest.raises(EngineError, match="out of GPU memory") as error:
+        run(columns, {}, 9)
+    assert "CGPRIMER_CUDA_MEMORY" in error.value.hint
+    assert ENGINE.resident(columns) is columns
+
+
+def test_resident_columns_are_copies_that_can_be_sliced_and_mixed() -> None:
+    tape = tools.gradient_tape(tools.LECTURE)
+    columns, scalars = tools.random_point(tape, 20)
+    resident = ENGINE.resident(columns)
+    run = ENGINE.compile(tape, reduction="sum")
+    expected = run(columns, scalars, 20)
+    assert run(resident, scalars, 20) == expected == run(resident, scalars, 20)
+    part = {name: column[3:11] for name, column in columns.items()}
+    resident_part = {name: column[3:11] for name, column in resident.items()}
+    assert run(resident_part, scalars, 8) == run(part, scalars, 8)
+    name = next(iter(columns))
+    assert run({**resident, name: columns[name]}, scalars, 20) == expected
+    single = ENGINE.compile(tape, reduction="sum", dtype="float32")
+    assert single(resident, scalars, 20) == single(columns, scalars, 20)
+    column = resident[name]
+    assert isinstance(column, DeviceColumn)
+    assert (len(column), np.shape(column), column.dtype) == (20, (20,), np.float64)
+    before = columns[name].copy()
+    columns[name][:] = 5.0
+    np.testing.assert_array_equal(np.asarray(column), before)
+    assert run(columns, scalars, 20) != expected
+
+
+def test_columns_of_any_kind_are_converted() -> None:
+    run = ENGINE.compile(cgprimer.tape(cgprimer.parse("xw = 2*xa")))
+    for column in (np.arange(12.0)[::3], np.arange(4), np.float32([0, 1, 2, 3]), [0.0, 1, 2, 3]):
+        result = run({"xa": column}, {}, 4)["xw"]
+        assert result.tolist() == (2.0 * np.asarray(column)).tolist()
+    with pytest.raises(EngineError, match=r"'xa'.* 3"):
+        run({"xa": np.ones(3)}, {}, 4)
+
+
+@pytest.mark.parametrize("batch", [1, 5])
+def test_training_agrees_with_numpy(batch: int) -> None:
+    data = cgprimer.make_dataset(tools.LECTURE, samples=20)
+    settings: dict[str, Any] = {"epochs": 2, "batch_size": batch, "short_run_records": 8}
+    expected, result = (
+        cgprimer.train(tools.LECTURE, data, engine=engine, validation=0.25, **settings)
+        for engine in ("numpy", "cuda")
+    )
+    assert result.settings["engine"] == "cuda"
+    for name in ("step_losses", "parameters", "validation_losses"):
+        assert getattr(result, name) == pytest.approx(getattr(expected, name), rel=1e-11)
+    assert result.recorded_steps == expected.recorded_steps
+    for name, values in expected.recorded_parameters.items():
+        assert result.recorded_parameters[name] == pytest.approx(values)
