@@ -10,7 +10,7 @@ import pytest
 from cgprimer.training.distributed.worker_record import record_of
 from cgprimer.visualization.pages.rounds.rounds_page import list_events, rounds_page
 from tests.pages.conftest import opened
-from tests.workers.test_rounds import trained
+from tests.workers.test_rounds_page import trained
 
 pytestmark = pytest.mark.browser
 
