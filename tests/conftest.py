@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import HealthCheck, settings
 
 import cgprimer
@@ -33,6 +34,17 @@ def pytest_configure(config: pytest.Config) -> None:
     APPROVALS.rewriting = config.getoption("approve")
     if APPROVALS.rewriting and config.getoption("numprocesses", None):
         raise pytest.UsageError("--approve needs one process: leave out -n")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(
+    file_path: Path,
+) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Do not search tests for examples, which takes as long as collecting the tests."""
+    collectors = yield
+    if file_path.name.startswith("test_"):
+        return [c for c in collectors if not isinstance(c, DoctestModule)]
+    return collectors
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,7 +36,12 @@ def dotted(path: Path) -> str:
 
 
 MODULES = {dotted(path): path for path in sorted(PACKAGE.rglob("*.py"))}
-TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in MODULES.items()}
+
+
+@cache
+def trees() -> dict[str, ast.Module]:
+    """Return the syntax trees of all modules, parsed when a test first needs them."""
+    return {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in MODULES.items()}
 
 
 class Import(NamedTuple):
@@ -104,12 +110,12 @@ def test_modules_import_only_from_packages_above() -> None:
         f"{name}:{found.line} imports {found.module}"
         for name in MODULES
         if name  # the package itself: public names, loaded when asked for
-        for found in imports(TREES[name], name)
+        for found in imports(trees()[name], name)
         if found.module != "__version__"
         and PACKAGES.index(package_of(found.module)) > PACKAGES.index(package_of(name))
     ]
     assert wrong == []
-    assert [i for i in imports(TREES[""], "") if i.at_module_level] == []
+    assert [i for i in imports(trees()[""], "") if i.at_module_level] == []
 
 
 CORE = (
@@ -129,7 +135,7 @@ def test_modules_of_core_import_only_from_parts_above() -> None:
         f"{name}:{found.line} imports {found.module}"
         for name in MODULES
         if name.startswith("core.")
-        for found in imports(TREES[name], name)
+        for found in imports(trees()[name], name)
         if found.module.startswith("core.") and layer(found.module) > layer(name)
     ]
     assert wrong == []
@@ -142,7 +148,7 @@ def is_package(module: str) -> bool:
 def import_graph(*, lazy: bool) -> dict[str, set[str]]:
     """Return the modules that each module imports; with ``lazy``, also in functions."""
     graph: dict[str, set[str]] = {}
-    for name, tree in TREES.items():
+    for name, tree in trees().items():
         modules = {i.module for i in imports(tree, name) if lazy or i.at_module_level}
         modules = {cgprimer._PUBLIC.get(module) or module for module in modules}
         graph[name] = modules & set(MODULES) - {name}
@@ -172,7 +178,7 @@ def test_the_package_neither_evaluates_nor_executes_text() -> None:
     # are called v0, v1, ..., are executed in one place. tests/cuda looks at that text.
     allowed = {"backends.cuda.generated_functions": 1}
     calls: dict[str, int] = {}
-    for name, tree in TREES.items():
+    for name, tree in trees().items():
         for node in ast.walk(tree):
             by_name = isinstance(node, ast.Name) and node.id in ("eval", "exec", "__builtins__")
             by_module = isinstance(node, ast.Attribute) and ast.unparse(node) in (
@@ -195,7 +201,7 @@ def test_only_methods_emit_partials() -> None:
     }
     assert {
         name
-        for name, tree in TREES.items()
+        for name, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.Name) and node.id == "emit_partial"
     } <= emitting
@@ -209,7 +215,7 @@ INTERNAL_KIND = re.compile(
 
 def test_one_module_builds_and_parses_the_names_of_internal_values() -> None:
     offenders = []
-    for name, tree in TREES.items():
+    for name, tree in trees().items():
         for node in ast.walk(tree):
             parts: list[ast.expr] = []
             if isinstance(node, ast.JoinedStr):
@@ -227,7 +233,7 @@ def test_one_module_builds_and_parses_the_names_of_internal_values() -> None:
 def test_modules_are_named_for_their_contents() -> None:
     stems = {name: name.rpartition(".")[2] for name in MODULES}
     assert [n for n, s in stems.items() if s in ("utils", "util", "helpers", "misc", *HEAVY)] == []
-    for name, tree in TREES.items():
+    for name, tree in trees().items():
         imported = {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
         imported |= {
             n.module or "" for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and not n.level
