@@ -17,7 +17,7 @@ from cgprimer.analysis.reference import compute_reference_derivatives, compute_r
 from cgprimer.errors import CgprimerError, MissingValueError, UsageError
 from tests.approval import approved, refused
 from tests.cases.case_tools import METHODS, example
-from tests.cli.cli_tools import bad, good, read_json
+from tests.cli.cli_tools import read_json
 
 LECTURE = example("lecture")
 DIAMOND = cgprimer.parse(  # 2^40 paths
@@ -30,9 +30,6 @@ def reference(text: str, **at: float) -> mpmath.mpf:
     found = compute_reference_derivatives(cgprimer.tape(cgprimer.parse(text)), "xw", ("xa",), at)
     assert found is not None
     return found["xa"]
-
-
-# --- the reference -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -110,9 +107,6 @@ def test_relative_error_resolves_the_last_bit() -> None:
     assert 0 < compute_relative_error(1 / 3, third) < 1.2e-16
 
 
-# --- derivatives and costs -----------------------------------------------------------------------
-
-
 def test_lecture_example() -> None:
     found = compare(LECTURE, wrt=("ab", "bc", "cd", "ac", "xa"))
     exact = {"ab": 5.671875, "bc": 5.671875, "cd": 0.25, "ac": 11.34375, "xa": 161.8125}
@@ -177,9 +171,6 @@ def test_value_of_an_inner_variable_and_of_an_input(engine: str) -> None:
     assert without_parameters.result("reverse").derivatives == {"xa": 3.0, "xb": 2.0}
 
 
-# --- arrays --------------------------------------------------------------------------------------
-
-
 def test_matrices_of_the_lecture_are_compared_by_element() -> None:
     found = compare(example("matrix_backpropagation"))
     slopes = {"w1": [[2.0, 0.0], [4.0, 0.0]], "w2": [[4.0], [0.0]]}
@@ -202,17 +193,6 @@ def test_matrices_of_the_lecture_are_compared_by_element() -> None:
     for method in joined["methods"]:
         for name, slope in slopes.items():
             np.testing.assert_allclose(method["derivatives"][name], slope, atol=1e-9)
-
-
-def test_errors_of_arrays_are_relative_to_the_reference() -> None:
-    graph = cgprimer.parse("input x[2] = [1, 2]; parameter W[2,2] = [[1, 2], [3, 0.7]]\n"
-                           "xl = sum(tanh(W @ x)*sin(x)); output xl")  # fmt: skip
-    found = compare(graph)
-    for result in found.results:
-        limit = 1e-6 if result.method == "finite-difference" else 1e-9
-        assert 0 < result.worst_error < limit, result.method
-    slope = (1 - np.tanh(5.0) ** 2) * np.sin(1.0)
-    assert float(found.reference["W[0,0]"]) == pytest.approx(slope, rel=1e-9)
 
 
 def test_elements_and_rows_of_arrays() -> None:
@@ -241,21 +221,6 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
     graph = cgprimer.parse("input x[784] = 1; parameter W[128,784] = 1; y = sum(W @ x); output y")
     with refused(UsageError, "100,352 elements of W"):
         compare(graph)
-
-
-# --- tables --------------------------------------------------------------------------------------
-
-
-def test_dictionary_for_json() -> None:
-    found = compare(LECTURE).to_dict()
-    assert list(found) == [
-        "of", "value", "wrt", "at", "reference", "primal_operations", "methods",
-    ]  # fmt: skip
-    assert list(found["methods"][0]) == [
-        "method", "derivatives", "relative_errors", "passes", "operations", "live_values",
-        "seconds", "refused",
-    ]  # fmt: skip
-    assert found["at"] == {"xa": 0.5, "ab": 1.0, "bc": 2.0, "cd": 3.0, "ac": 4.0}
 
 
 @pytest.mark.parametrize("style", ["text", "markdown", "latex", "csv"])
@@ -300,9 +265,6 @@ def test_flat_functions_that_lose_digits_are_noted() -> None:
     assert compare(graph, {"k": 0.5}).flat == ()
 
 
-# --- wrong arguments -----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("arguments", "error", "values"),
     [
@@ -330,9 +292,3 @@ def test_graphs_without_a_value_or_a_single_output_are_refused() -> None:
     for value in (LECTURE, "xw = xa", None):
         with refused(UsageError, "cgprimer.compare"):
             cgprimer.draw_comparison(value)
-
-
-def test_schemes_on_the_command_line() -> None:
-    text = good("compare", "lecture", "--scheme", "forward", "--scheme", "central")
-    assert "finite-difference (forward)" in text
-    assert "--scheme" in bad("compare", "lecture", "--scheme", "forward", "-o", "page.html")

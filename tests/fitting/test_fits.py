@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
-import subprocess
-import sys
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +13,6 @@ from scipy import stats
 
 import cgprimer
 from cgprimer.errors import DataError, NonFiniteError, TrainingError, UsageError
-from cgprimer.training.fitting import fit as fit_module
 from tests.approval import approved, refused
 from tests.fitting import nist
 
@@ -34,9 +30,6 @@ def dataset(y: Any, **inputs: Any) -> cgprimer.Dataset:
 HALF = dataset(np.exp([0.0, 0.5, 1.0]), x=[0.0, 1.0, 2.0])
 NOISY = dataset(3 * np.exp(-0.5 * X) + 0.1 * np.cos(7 * X))
 NEAR = {"a": 1, "b": 1}
-
-
-# --- known answers -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", ["forward", "reverse", "symbolic"])
@@ -177,9 +170,6 @@ def test_an_algorithm_that_fails_is_not_converged(name: str) -> None:
     assert found.reason
 
 
-# --- weights, bootstrap, several outputs ---------------------------------------------------------
-
-
 def test_weights_are_multiplicities_of_samples() -> None:
     twice = dataset(np.repeat(NOISY.targets["y"], 2), x=np.repeat(X, 2))
     weighted = cgprimer.fit(DECAY, NOISY, start=NEAR, weights=np.full(10, 2.0))
@@ -277,9 +267,6 @@ def test_samples_that_depend_on_each_other() -> None:
     assert found.parameters == pytest.approx({"k": 0.5, "a": 2.0})
 
 
-# --- bounds --------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("algorithm", ["levenberg-marquardt", "trust-region", "dogleg", "l-bfgs"])
 def test_a_parameter_at_its_bound_is_fixed_there(algorithm: str) -> None:
     bounded = cgprimer.fit(
@@ -300,9 +287,6 @@ def test_a_bound_on_the_path_is_left_again() -> None:
     free = cgprimer.fit(DECAY, NOISY, start={"a": 3, "b": 0.5})
     assert (found.converged, found.held_at_bounds) == (True, ())
     assert found.parameters == pytest.approx(free.parameters, rel=1e-7)
-
-
-# --- fits without a minimum, and difficult minima ------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -363,28 +347,6 @@ def test_parameters_that_the_data_do_not_determine() -> None:
     assert all(math.isnan(error) for error in exact.standard_errors.values())
 
 
-@pytest.mark.parametrize("rounding", [-1e-12, 1e-12])
-def test_rounding_does_not_choose_between_equal_ends(
-    rounding: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In a flat region all algorithms end at one sum of squares: the first is reported."""
-    minimize = fit_module.minimize_with_scipy
-
-    def minimize_with_rounding(problem: Any, descent: Any, algorithm: str) -> None:
-        minimize(problem, descent, algorithm)
-        descent.current.sum_of_squares *= 1 + rounding
-
-    monkeypatch.setattr(fit_module, "minimize_with_scipy", minimize_with_rounding)
-    graph = cgprimer.load("saturation")
-    data = cgprimer.make_dataset(graph, samples=20, low=0, high=3)
-    found = cgprimer.fit(graph, data, start={"b1": 1, "b2": 1e6})
-    result = (found.algorithm, found.damping, found.converged)
-    assert result == ("levenberg-marquardt", "tens", False)
-
-
-# --- interruption, processes, wrong arguments ----------------------------------------------------
-
-
 def test_an_interrupted_fit_keeps_the_best_point() -> None:
     def stop(trial: Any) -> None:
         if trial.step == 3:
@@ -438,18 +400,3 @@ def test_fewer_data_than_parameters_are_refused() -> None:
     with refused(DataError, "2 data ... 3"):
         cgprimer.fit(graph, two)
     assert cgprimer.fit(graph, two, freeze="c", start={"c": 0}).converged
-
-
-def test_the_command_loads_no_large_library(tmp_path: Path) -> None:
-    (tmp_path / "d.csv").write_text("x,y\n" + "".join(f"{x},{2 * x}\n" for x in X))
-    program = (
-        "import sys; from cgprimer.cli import main\n"
-        "sys.argv = ['cgprimer', 'fit', '-e', 'y = k*x', '--data', 'd.csv', '--start', 'k=1']\n"
-        "try: main()\n"
-        "except SystemExit: pass\n"
-        "print({'scipy', 'sympy', 'matplotlib', 'llvmlite', 'networkx'} & set(sys.modules))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, check=True
-    )
-    assert done.stdout.splitlines()[-1] == "set()"

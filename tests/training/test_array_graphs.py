@@ -16,11 +16,8 @@ from cgprimer.core.graph import ExpressionGraph
 from cgprimer.errors import CgprimerError, DataError, NonFiniteError, ShapeError, UsageError
 from cgprimer.training import python_updates
 from cgprimer.training.data import Dataset
-from cgprimer.training.epoch_strategy import update_parameters
 from cgprimer.training.identifiability import identifiability
 from cgprimer.training.objective import Objective, loss_and_gradient
-from cgprimer.training.optimizers import OPTIMIZERS
-from cgprimer.visualization.plots.loss_landscape import landscape
 from tests.approval import refused
 from tests.training.training_graphs import PLAIN
 
@@ -78,9 +75,6 @@ def split(values: dict[str, Array]) -> dict[str, float]:
     }
 
 
-# --- loss and gradient ---------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 def test_a_network_trains_as_the_same_network_of_scalars(optimizer: str) -> None:
     rules: dict[str, Any] = {"optimizer": optimizer, "learning_rate": 0.01, "epochs": 2}
@@ -99,23 +93,6 @@ def test_a_network_trains_as_the_same_network_of_scalars(optimizer: str) -> None
         assert run.step_losses == pytest.approx(expected.step_losses, rel=1e-9)
         assert split(run.parameters) == pytest.approx(expected.parameters, rel=1e-7)
         assert type(run.parameters["b3"]) is float
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_methods_agree(method: str) -> None:
-    graph = cgprimer.parse("input x[2]; parameter W[3,2], b[3]; xh = tanh(W @ x + b); xo = xh[1:]")
-    random = np.random.default_rng(1)
-    at = {"W": random.normal(size=(3, 2)), "b": random.normal(size=3)}
-    data = cgprimer.make_dataset(graph, truth={"W": 0.5, "b": [1, 0, -1]}, samples=20)
-    x, target = data.inputs["x"], data.targets["xo"]
-    out = np.tanh(x @ at["W"].T + at["b"])
-    error = np.concatenate([np.zeros((20, 1)), out[:, 1:] - target], axis=1)
-    slope = 2 * error * (1 - out**2)
-    loss, gradient = loss_and_gradient(graph, data, method=method)(at)
-    rel = 1e-6 if method == "finite-difference" else 1e-11
-    assert loss == pytest.approx((error**2).sum(), rel=1e-12)
-    np.testing.assert_allclose(gradient["W"], slope.T @ x, rtol=rel, atol=1e-12)
-    np.testing.assert_allclose(gradient["b"], slope.sum(axis=0), rtol=rel, atol=1e-12)
 
 
 LOSSES = {
@@ -187,9 +164,6 @@ def test_arrays_without_inputs() -> None:
     np.testing.assert_array_equal(gradient["w"], 2 * 4 * np.array([0.0, 6.0, 24.0]))
 
 
-# --- training ------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("engine", ["plain", "numpy", "cpu", "auto"])
 def test_two_gaussian_classes_by_numpy(engine: str) -> None:
     """Cases A5, A6 and F16, with the three steps of the lecture."""
@@ -215,36 +189,6 @@ def test_two_gaussian_classes_by_numpy(engine: str) -> None:
     assert np.abs(w1 - start["w1"]).max() > 1e-2
 
 
-def test_start_values_are_seeded_or_given() -> None:
-    given_bias = np.arange(8.0)
-    one, other = (
-        cgprimer.train(
-            network(), network_data(), epochs=0, seed=4, start={"b1": given_bias, "w3": 0.5}
-        )
-        for _ in range(2)
-    )
-    for name, value in one.start.items():
-        np.testing.assert_array_equal(value, other.start[name])
-    np.testing.assert_array_equal(one.start["w3"], np.full(8, 0.5))
-    assert 0 <= one.start["W1"].min() < one.start["W1"].max() < 1
-    given_bias[0] = 7.0
-    np.testing.assert_array_equal(one.start["b1"], np.arange(8.0))
-
-
-@pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam"])
-def test_single_precision_stays_single(optimizer: str) -> None:
-    rules: dict[str, Any] = {"optimizer": optimizer, "learning_rate": 1e-3, "epochs": 2}
-    exact = cgprimer.train(network(), network_data(), start=point(), **rules)
-    single = cgprimer.train(network(), network_data(), start=point(), dtype="float32", **rules)
-    assert single.step_losses == pytest.approx(exact.step_losses, rel=1e-4)
-    assert single.step_losses != exact.step_losses
-    columns = Objective(network(), dtype="float32", engine="plain").columns(network_data())
-    assert {column.dtype.name for column in columns.values()} == {"float32"}
-    rule, ones = OPTIMIZERS[optimizer], np.ones(4, np.float32)
-    moved, state = update_parameters(rule, ones, ones, rule.start(ones), 0.1)
-    assert {part.dtype.name for part in (moved, *state) if part.ndim} == {"float32"}
-
-
 def test_epochs_copy_samples_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     graph, x = cgprimer.parse("input x[64]; parameter w[64]; y = w @ x"), np.ones((20_003, 64))
     rules: dict[str, Any] = {"batch_size": 1000, "epochs": 2, "engine": "plain"}
@@ -259,9 +203,6 @@ def test_epochs_copy_samples_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
         tracemalloc.stop()
     np.testing.assert_array_equal(found.parameters["w"], whole.parameters["w"])
     assert found.step_losses == whole.step_losses
-
-
-# --- wrong shapes and values ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -303,9 +244,6 @@ def test_elements_that_are_not_finite_are_named(engine: str) -> None:
     assert caught.value.run.parameters["w"].shape == (3,)
 
 
-# --- reports and plots ---------------------------------------------------------------------------
-
-
 def test_runs_are_converted_to_scalars() -> None:
     run = cgprimer.train(network(), network_data(), epochs=2)
     last = f"{run.parameters['b3']:.6g}"
@@ -322,16 +260,10 @@ def test_runs_are_converted_to_scalars() -> None:
         cgprimer.plot.parameters(run, names="b1[9]")
 
 
-def test_identifiability_and_loss_surface_of_elements() -> None:
+def test_identifiability_of_elements() -> None:
     graph = cgprimer.parse("input x[2]; parameter a[2], b[2]; xo = sum((a + b)*x)")
     data = cgprimer.make_dataset(graph, truth={"a": [1, 2], "b": [3, 4]}, samples=50)
     found = identifiability(graph, data, {"a": np.array([1.0, 2.0]), "b": np.array([3.0, 4.0])})
     assert found.rank == 2
     assert found.null_directions == ({"a[0]": 1.0, "b[0]": -1.0}, {"a[1]": 1.0, "b[1]": -1.0})
     assert found.determined == ({"a[0]": 1.0, "b[0]": 1.0}, {"a[1]": 1.0, "b[1]": 1.0})
-    graph = cgprimer.parse("input x[2]; parameter w[2] = [3, -1], b = 1; xo = w @ x + b")
-    surface = landscape(graph, ["w[1]", "b"], optimizers=["sgd"], steps=50, grid=13)
-    assert surface.lowest == surface.reference == (-1.0, 1.0)
-    assert surface.paths[0].losses[-1] < surface.paths[0].losses[0]
-    with refused(UsageError, "'w'"):
-        landscape(graph, ["w", "b"])

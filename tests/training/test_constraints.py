@@ -96,31 +96,6 @@ def test_other_norms_are_scaled_down(p: float) -> None:
     assert project_to_norm_ball(values, 9.0, p) is values
 
 
-@pytest.mark.parametrize("batch", [1, 7])
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"l2": 0.01, "l1": {"ab": 0.1}, "optimizer": "momentum", "learning_rate": 1e-6},
-        {"scale": {"ab": 0.0, "cd": 2.0}, "bounds": {"ab": (0.2, 0.5), "cd": (-math.inf, 1)}},
-        {"max_norm": {"ab+bc": 1.0, "cd": 2.0}},
-        {"freeze": ["bc"], "l2": 0.1, "bounds": {"ab": (0, 1)}, "optimizer": "adamw"},
-        {"schedule": "exponential", "hyper": {"gamma": 0.5, "beta1": 0.8}, "warm_up": 0.5},
-    ],
-)
-def test_engines_agree_with_python(arguments: dict[str, Any], batch: int) -> None:
-    plain, *others = (
-        cgprimer.train(
-            lecture(), lecture_data(40), engine=e, epochs=2, batch_size=batch, **arguments
-        )
-        for e in ENGINES
-    )
-    for run in others:
-        assert run.parameters == pytest.approx(plain.parameters, rel=1e-9)
-        assert run.penalty == pytest.approx(plain.penalty, rel=1e-9)
-        assert run.step_losses == pytest.approx(plain.step_losses, rel=1e-8)
-    assert ("max_norm" not in arguments) or plain.parameters["cd"] <= 2.0
-
-
 def test_constraints_are_recorded_with_the_rule() -> None:
     arguments: dict[str, Any] = {
         "l2": 0.1, "l1": 0.1, "bounds": {"ab": (0, 1)}, "freeze": ["cd"], "scale": {"ab": 2},
@@ -184,9 +159,6 @@ def test_constrained_runs_are_resumed(name: str, tmp_path: Path) -> None:
     assert len(half.state) == {"a": 3, "v": 1, "l": 0}[name[0]]
 
 
-# --- schedules -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("schedule", "arguments", "expected"),
     [
@@ -213,9 +185,6 @@ def test_schedules(schedule: str, arguments: dict[str, Any], expected: list[floa
             schedule=schedule, start={"k": 0.0}, **arguments,
         )  # fmt: skip
         assert run.parameters["k"] == pytest.approx(-sum(expected), rel=1e-14)
-
-
-# --- wrong arguments -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.errors import NonFiniteError, UsageError
+from cgprimer.errors import NonFiniteError
 from cgprimer.training.curvature import stable_learning_rate
 from tests.approval import approved, refused
 from tests.training.training_graphs import PLAIN
@@ -82,12 +81,3 @@ def test_reasons_name_the_stable_rate_if_it_was_exceeded() -> None:
     with pytest.raises(NonFiniteError) as caught:
         cgprimer.train(graph, data, optimizer="sgd", learning_rate=0.05, start={"k": 0.5})
     assert "stable" not in str(caught.value)
-
-
-@pytest.mark.parametrize("function", [cgprimer.identifiability, cgprimer.stable_learning_rate])
-def test_data_may_be_a_file(function: Any, tmp_path: Path) -> None:
-    DATA.save(tmp_path / "line.csv")
-    point = {"k": 0.5, "b": 1.0}
-    assert function(LINE, tmp_path / "line.csv", point) == function(LINE, DATA, point)
-    with refused(UsageError):
-        function(LINE, 3, point)

@@ -16,12 +16,10 @@ pytest.importorskip("llvmlite")
 
 import cgprimer
 from cgprimer.backends.cpu import cpu_engine
-from cgprimer.core.registration import register_primitive, unregister_primitive
 from cgprimer.errors import NonFiniteError
 from cgprimer.training import compiled_updates
 from cgprimer.training.data import Dataset
 from cgprimer.training.loop import TrainingRun, train
-from tests.approval import refused
 from tests.native.engine_agreement import FORMS, form
 from tests.training.training_graphs import interrupt_at
 from tests.training.training_graphs import two_outputs as graph
@@ -182,22 +180,6 @@ def test_callbacks_report_every_update_or_the_latest(engine: str) -> None:
         assert (total, loss) == (22, run.step_losses[step - 1])
 
 
-@pytest.mark.parametrize("form_name", FORMS)
-def test_training_stops_below_a_loss(form_name: str) -> None:
-    settings: dict[str, Any] = {"epochs": 30, "batch_size": 10, "seed": 2, "schedule": "constant"}
-    losses = train(graph(), data(), engine="numpy", **settings).epoch_losses
-    below = sorted(losses)[-9]
-    expected = train(graph(), data(), engine="numpy", stop_below=below, **settings)
-    with form(form_name):
-        found = train(graph(), data(), engine="cpu", stop_below=below, **settings)
-    assert found.stopped == "converged"
-    assert found.epochs < 30
-    check_equal(found, expected, 1e-8)
-
-
-# --- values that are not finite ------------------------------------------------------------------
-
-
 def failures(form_name: str, text: str, dataset: Dataset, **settings: Any) -> list[NonFiniteError]:
     """Return the errors of a run with numpy and with the compiled engine."""
     errors = []
@@ -246,41 +228,3 @@ def test_runs_end_at_the_first_update_that_is_not_finite(form_name: str) -> None
         assert str(errors[0]) == str(errors[1])
         assert "derivative" in str(errors[1])
         assert errors[1].run.steps == 17 // batch
-
-
-# --- registered primitives -----------------------------------------------------------------------
-
-
-@pytest.fixture
-def limited_sine() -> Iterator[list[float]]:
-    """Register a sine that raises for operands above the number in the list."""
-    limit: list[float] = []
-
-    def function(a: Any) -> Any:
-        if limit and np.any(np.abs(a) > limit[0]):
-            raise LookupError("operand above the limit")
-        return np.sin(a)
-
-    register_primitive("limited", function, partials="cos(a)")
-    yield limit
-    unregister_primitive("limited")
-
-
-@pytest.mark.parametrize("batch", [1, 7, None])
-def test_registered_primitives_train_alike(limited_sine: list[float], batch: int | None) -> None:
-    text = "xw = {}(k*xa + b)*c + {}(c)"
-    registered, known = (cgprimer.parse(text.format(name, name)) for name in ("limited", "sin"))
-    dataset = Dataset.from_arrays({"xa": data().inputs["xa"]}, {"xw": data().targets["xv"]})
-    settings: dict[str, Any] = {"epochs": 2, "batch_size": batch, "seed": 1}
-    expected = train(known, dataset, engine="numpy", **settings)
-    check_equal(train(registered, dataset, engine="cpu", **settings), expected, 1e-10)
-
-
-def test_a_primitive_that_raises_ends_the_training(limited_sine: list[float]) -> None:
-    dataset = Dataset.from_arrays({"xa": np.linspace(0, 1, 50)}, {"xw": np.ones(50)})
-    settings: dict[str, Any] = {"epochs": 2, "start": {"k": 0.9}, "batch_size": 5, "engine": "cpu"}
-    limited_sine.append(0.1)
-    with refused(LookupError):
-        train(cgprimer.parse("xw = limited(k*xa)"), dataset, **settings)
-    limited_sine[0] = 100.0
-    assert train(cgprimer.parse("xw = limited(k*xa)"), dataset, **settings).stopped == "finished"

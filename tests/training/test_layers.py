@@ -16,7 +16,7 @@ from cgprimer.core.tape.tape_entries import Leaf
 from cgprimer.training.layer_states import Masks
 from cgprimer.training.predictions import compute_outputs
 from tests.approval import approved, refused
-from tests.cli.cli_tools import bad, good, read_json
+from tests.cli.cli_tools import bad, good
 from tests.training.training_graphs import PLAIN, fields_of
 
 F10 = cgprimer.load("batch_normalization")
@@ -43,9 +43,6 @@ def small() -> Network:
     data = cgprimer.Dataset.from_arrays({"x": x}, {"xo": np.sin(x).sum(axis=1)})
     weights, last = rng.normal(size=(4, 3)), rng.normal(size=4)
     return data, {"W": weights, "b": np.linspace(-0.2, 0.2, 4), "v": last, "c": 0.0}
-
-
-# --- batch normalization -------------------------------------------------------------------------
 
 
 def test_batch_normalization_has_the_values_of_the_lecture() -> None:
@@ -100,17 +97,6 @@ def test_single_points_use_running_statistics(method: str) -> None:
     np.testing.assert_allclose(slopes, outputs - BATCH["t"], rtol=1e-7)
 
 
-def test_batch_means_are_over_samples_and_not_over_elements() -> None:
-    graph = cgprimer.parse("input x[3]; parameter k[3]; xm = batch_mean(x) + batch_mean(k)")
-    at = {"x": [1.0, 2.0, 6.0], "k": [0.0, 1.0, 2.0]}
-    np.testing.assert_array_equal(graph.evaluate(at)["xm"], [1.0, 3.0, 8.0])
-    rows = {"x": [[1.0, 2.0, 6.0], [3.0, 2.0, 0.0]], "k": at["k"]}
-    np.testing.assert_array_equal(graph.evaluate(rows)["xm"], [[2.0, 3.0, 5.0]] * 2)
-
-
-# --- dropout -------------------------------------------------------------------------------------
-
-
 def test_mean_over_all_masks_is_the_value_after_training() -> None:
     """Case F9."""
     training = cgprimer.tape(F9, "training")
@@ -150,8 +136,6 @@ def test_masks_depend_only_on_seed_epoch_and_position() -> None:
     wide = Masks([Leaf("column", "mask.a", 0.5, (4096,))], seed=0, dtype="float64")
     assert wide.max_samples * wide.width <= 2**21  # numbers in memory at the same time
 
-
-# --- training ------------------------------------------------------------------------------------
 
 # torch 2 in float64: nn.Linear, nn.BatchNorm1d (default eps and momentum), SGD of rate 0.05, five
 # epochs over twelve samples in batches of 5, 5 and 2.
@@ -247,9 +231,6 @@ def test_patience_returns_the_statistics_of_the_best_epoch(small: Network) -> No
     assert (run.last_statistics["mean.xz"] != run.statistics["mean.xz"]).any()
 
 
-# --- wrong arguments -----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("text", "values"),
     [
@@ -296,19 +277,11 @@ def test_a_small_p_is_questioned_and_dropped_values_can_fail() -> None:
         cgprimer.train(graph, data)
 
 
-# --- texts and commands --------------------------------------------------------------------------
-
-
 def test_texts_and_formulas_of_layers() -> None:
     graph = cgprimer.parse("xy = batchnorm(w*xa, gamma, beta); xh = dropout(xy, 0.5)")
     assert cgprimer.parse(graph.text).text == graph.text
-    assert graph.expression("xy") == "batchnorm(w*xa, gamma, beta)"
     assert latex(graph.definitions["xy"]).startswith(r"\operatorname{BN}_{\gamma, \beta}\left(")
     assert latex(graph.definitions["xh"]).startswith(r"\operatorname{dropout}_{0.5}\left(")
-    formulas = {name: str(formula) for name, formula in graph.to_sympy().items()}
-    assert formulas["xh"] == "xy/2"
-    assert "sqrt(variance_xy + 1/100000)" in formulas["xy"]
-    assert str(cgprimer.tape(graph, "training")).count("batch_mean(") == 2
     with refused(cgprimer.UsageError):
         cgprimer.tape(graph, "train")
     two = cgprimer.parse("xy = batchnorm(xa, 1, 0) + batchnorm(xa^2, 1, 0)")
@@ -316,23 +289,10 @@ def test_texts_and_formulas_of_layers() -> None:
     assert cgprimer.tape(two).of_kind("scalar") == names
 
 
-def test_commands_with_layers(tmp_path: Path) -> None:
+def test_commands_with_layers() -> None:
     batch = good("trace", "batch_normalization", "--method", "reverse",
                  "--at", "x=[1,2,4,5], t=[0,0,0,1]")  # fmt: skip
     assert all(number in batch for number in ("-2.6940356", "-1.2649111", "6.7350889"))
     at = ("--at", "x=1.5,t=1")
     assert "running statistic" in good("trace", "batch_normalization", "--wrt", "x", *at)
-    assert "mask_xh" in good("tape", "dropout", "--training")
-    assert "dropout(a, 0.5)" in good("primitives", "dropout")
-    saved, text = tmp_path / "run.json", tmp_path / "net.cg"
-    text.write_text(
-        "input x[3] = 1; parameter W[2,3] = 0.5, g[2] = 1, b[2] = [0, 1], v[2] = [1, -1]\n"
-        "xz = batchnorm(W @ x, g, b); xo = v @ tanh(xz)",
-        encoding="utf-8",
-    )
-    good("train", text, "--samples", "40", "--epochs", "2", "--save", saved)
-    values = cgprimer.load_run(saved).point
-    expected = cgprimer.gradient(cgprimer.load(text), values, wrt="g")["g"]
-    found = read_json("grad", text, "--at", saved, "--wrt", "g")
-    np.testing.assert_allclose(found["gradient"]["xo"]["g"], expected, rtol=1e-12)
     approved(bad("trace", "batch_normalization", "--method", "reverse", "--at", "x=[1],t=0"))

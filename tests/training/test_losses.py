@@ -12,7 +12,7 @@ import pytest
 
 import cgprimer
 from cgprimer.core.loss_attachment import graph_with_loss
-from cgprimer.core.loss_expressions import LOSSES, parse_loss
+from cgprimer.core.loss_expressions import parse_loss
 from cgprimer.core.operations.notation import unparse
 from cgprimer.errors import CgprimerError, DataError, MissingValueError, NonFiniteError, UsageError
 from cgprimer.training.data import Dataset
@@ -39,8 +39,6 @@ def registered_loss(loss: Any, name: str = "mine") -> Iterator[None]:
     finally:
         cgprimer.unregister_loss(name)
 
-
-# --- values --------------------------------------------------------------------------------------
 
 # loss, output, target, value, slope; torch 2 in float64
 KNOWN = (
@@ -167,20 +165,6 @@ def test_zero_loss_no_samples_and_single_precision() -> None:
     assert single[0] != double[0]
 
 
-def test_data_frames_have_the_columns_that_a_loss_names() -> None:
-    data = Dataset.from_arrays({"xa": [1.0, 2.0, 3.0]}, {"y": [1.0, 4.0, 1.0]})
-    loss, at = "(xw - y)^2 + 0.5*k^2", {"k": 2.0, "b": 1.0}
-    expected = np.mean((np.array([3.0, 5.0, 7.0]) - [1.0, 4.0, 1.0]) ** 2) + 0.5 * 4
-    found = loss_and_gradient(line(), data.to_pandas(), loss=loss, reduction="mean")(at)
-    assert found[0] == pytest.approx(expected)
-    fun, _, names = cgprimer.flat_objective(line(), data.to_pandas(), loss=loss)
-    value, slopes = fun(np.array([at[name] for name in names]))
-    assert (value, dict(zip(names, slopes, strict=True))) == (found[0], pytest.approx(found[1]))
-
-
-# --- loss nodes ----------------------------------------------------------------------------------
-
-
 def test_neuron_of_the_lecture() -> None:
     """Case B2."""
     loss, at = "(yhat - y)^2/2", {"y": 1.0}
@@ -192,15 +176,6 @@ def test_neuron_of_the_lecture() -> None:
     assert "loss" in cgprimer.step(NEURON, at, loss=loss, methods=["reverse"], method="reverse")
     for result in cgprimer.compare(NEURON, at, loss=loss, wrt=[*slopes]).results:
         assert result.derivatives == pytest.approx(slopes, rel=1e-7)
-
-
-@pytest.mark.parametrize("loss", [name for name in LOSSES if name != SOFTMAX])
-def test_methods_agree_on_every_loss(loss: str) -> None:
-    at = {"target": -1.0 if loss == "hinge" else 0.3, "x": 2.5}
-    for result in cgprimer.compare(NEURON, at, loss=loss, wrt=["w", "x", "target"]).results:
-        assert not result.refused
-        assert result.worst_error is not None
-        assert result.worst_error < 1e-7, result.method
 
 
 @pytest.mark.parametrize(
@@ -224,15 +199,6 @@ def test_graphs_with_a_loss_are_graphs(text: str, loss: str, inputs: tuple[str, 
         assert getattr(again, name) == getattr(made, name)
     assert graph_with_loss(graph, loss) is made  # cached
     assert graph_with_loss(graph, None) is graph
-
-
-def test_positions_in_a_graph_with_a_loss() -> None:
-    graph = graph_with_loss(cgprimer.parse("input x[2]\nxh = 2*x\nxo = sum(xh)"), "squared-error")
-    statement = next(s for s in graph.program.statements if s.name == "loss")
-    assert graph.program.name_span(statement).location().endswith(":5:1")
-
-
-# --- training ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("engine", ["numpy", "cpu"])
@@ -283,9 +249,6 @@ def test_an_output_is_minimized_without_targets() -> None:
             start={"p": 4.0, "q": 5.0}, engine=engine, epochs=1, **rules,
         )  # fmt: skip
         assert run.parameters == pytest.approx({"p": 4 * 0.6, "q": 5 * 0.4}, rel=1e-14)
-
-
-# --- functions -----------------------------------------------------------------------------------
 
 
 def test_a_function_that_can_be_recorded_becomes_an_expression() -> None:
@@ -364,9 +327,6 @@ def test_a_registered_name_can_change_its_meaning() -> None:
     known = loss_and_gradient(lecture(), lecture_data(), loss="(out - target)^4")(AT)
     assert found[1] == known
     assert found[0] != known
-
-
-# --- wrong losses, targets and arguments ---------------------------------------------------------
 
 
 @pytest.mark.parametrize(

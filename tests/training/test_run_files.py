@@ -23,7 +23,6 @@ from cgprimer.training.runs import run_as_dict, save_run
 from tests.approval import refused
 from tests.training.training_graphs import fields_of, lecture, lecture_data, line, line_data
 
-TURNED = cgprimer.parse("xw = b + k*xa; parameter k = 3, b = -1")
 NETWORK = "input x[2]; parameter W[3,2], v[3], c; xh = tanh(W @ x); xo = v @ xh + c"
 STRANGE: tuple[Any, ...] = (
     None, True, -1, 0, 3, 10**400, 1e308, -2.5, "nan", "x", "", [], [[]], [[[[1]]]], {}, {"k": []},
@@ -40,9 +39,6 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     save_run(run, path)
     fields: dict[str, Any] = json.loads(path.read_text())
     return fields
-
-
-# --- saving and resuming -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam"])
@@ -79,20 +75,6 @@ def test_a_run_of_arrays_is_resumed_exactly(optimizer: str, tmp_path: Path) -> N
             recorded = found.recorded_parameters[name]
             np.testing.assert_allclose(recorded, whole.recorded_parameters[name], rtol=rel)
         np.testing.assert_allclose(found.step_losses, whole.step_losses, rtol=rel)
-
-
-def test_parameters_and_state_belong_to_names(tmp_path: Path) -> None:
-    settings: dict[str, Any] = {"optimizer": "momentum", "schedule": "constant"}
-    run = train(line(), line_data(), epochs=2, **settings)
-    save_run(run, tmp_path / "run.json", line())
-    assert TURNED.parameters != line().parameters
-    earlier = load_run(tmp_path / "run.json", TURNED)
-    assert earlier.parameters == run.parameters
-    assert [*earlier.recorded_parameters] == ["b", "k"]
-    found = train(TURNED, line_data(), epochs=4, resume=earlier, **settings)
-    whole = train(line(), line_data(), epochs=4, **settings)
-    assert found.parameters == pytest.approx(whole.parameters, rel=1e-12)
-    assert found.recorded_parameters["k"][:2] == run.recorded_parameters["k"]
 
 
 def test_the_file_describes_itself(tmp_path: Path) -> None:
@@ -134,9 +116,6 @@ def test_numbers_of_numpy_are_saved(settings: dict[str, Any], tmp_path: Path) ->
 def test_json_of_numbers_of_numpy() -> None:
     value = {"a": np.int64(3), "b": np.float32(0.5), "c": [np.float32("nan"), True], "d": None}
     assert json.loads(format_json(value)) == {"a": 3, "b": 0.5, "c": ["nan", True], "d": None}
-
-
-# --- atomic writing ------------------------------------------------------------------------------
 
 
 def test_other_temporary_files_are_not_touched(
@@ -198,9 +177,6 @@ def test_a_failed_write_keeps_the_old_file(
         write_atomically(tmp_path / "y.txt", "new content")
     assert [p.name for p in tmp_path.iterdir()] == ["y.txt"]
     assert (tmp_path / "y.txt").read_text() == "old"
-
-
-# --- files that are refused ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -69,9 +69,6 @@ def test_runs_that_diverge_are_reported() -> None:
     assert "diverges" in " ".join(entries(plot.sweep(single)))
 
 
-# --- training sets and graphs --------------------------------------------------------------------
-
-
 def test_training_sets_share_their_validation_samples() -> None:
     result = cgprimer.sweep(line(), DATA, {"samples": [10, 90]}, epochs=5)
     assert [run.settings["samples"] for run in result.runs] == [10, 90]
@@ -136,9 +133,6 @@ def test_wrong_arguments_are_found_before_any_run(
         cgprimer.sweep(line(), DATA, vary)
 
 
-# --- the command ---------------------------------------------------------------------------------
-
-
 def test_the_command(tmp_path: Path) -> None:
     words = ("sweep", "lecture", "--optimizer", "sgd,adam", "--learning-rate", "1e-4,0.1",
              "--samples", "200", "--epochs", "3")  # fmt: skip
@@ -170,12 +164,6 @@ def test_options_that_vary(words: tuple[str, ...], name: str, expected: list) ->
     rows = read_json("sweep", "lecture", *words, "--epochs", "1")["runs"]
     assert [row[name] for row in rows] == expected
     assert len({row["loss"] for row in rows}) == len(rows)
-
-
-def test_networks_on_a_file(tmp_path: Path) -> None:
-    (tmp_path / "own.csv").write_text("height,width,label\n1,2,0\n3,4,1\n5,6,1\n7,8,0\n")
-    words = ("sweep", "--sizes", "2-2-1,2-4-1", "--data", "own.csv", "--epochs", "2")
-    assert "2-4-1" in good(*words, "--validation", "0.25", "--activation", "relu", cwd=tmp_path)
 
 
 @pytest.mark.parametrize(

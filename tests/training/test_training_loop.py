@@ -43,33 +43,6 @@ def test_lecture_example_with_defaults(seed: int) -> None:
     assert not run.interrupted
 
 
-@pytest.mark.parametrize("batch_size", [1, 7, None])
-@pytest.mark.parametrize("method", cgprimer.methods())
-def test_every_method_trains_alike(method: str, batch_size: int | None) -> None:
-    settings: dict[str, Any] = {"epochs": 3, "batch_size": batch_size, "learning_rate": 0.01}
-    run = train(lecture(), lecture_data(50), method=method, **settings)
-    known = train(lecture(), lecture_data(50), **settings)
-    rel = 1e-5 if method == "finite-difference" else 1e-10
-    assert run.parameters == pytest.approx(known.parameters, rel=rel)
-    assert run.settings["method"] == method
-
-
-def test_options_of_methods_and_single_precision() -> None:
-    settings: dict[str, Any] = {"epochs": 2, "batch_size": 10}
-    known = train(lecture(), lecture_data(50), **settings)
-    for method, options, rel in (
-        ("forward", {"carry": True}, 1e-9),
-        ("symbolic", {"share": False}, 1e-9),
-        ("finite-difference", {"scheme": "complex-step"}, 1e-9),
-        ("reverse", {"dtype": "float32"}, 1e-3),
-    ):
-        run = train(lecture(), lecture_data(50), method=method, **settings, **options)
-        assert run.parameters == pytest.approx(known.parameters, rel=rel)
-        assert (run.parameters != known.parameters) or method != "reverse"
-    with refused(UsageError):
-        train(lecture(), lecture_data(50), carry=True)
-
-
 def test_graphs_without_inputs_and_data_with_other_columns() -> None:
     mean = train(cgprimer.parse("xw = k"), Dataset.from_arrays({}, {"xw": [1.0, 2.0, 6.0]}),
                  batch_size=None, epochs=500)  # fmt: skip
@@ -89,9 +62,6 @@ def test_ground_truth_is_that_of_generated_data() -> None:
     run = train(line(), made, epochs=1)
     assert train(line(), measured, epochs=1).truth == {}
     assert train(line(), measured, epochs=2, resume=run).truth == {}
-
-
-# --- seeds, start values and resuming ------------------------------------------------------------
 
 
 def test_start_values_are_uniform_or_given() -> None:
@@ -140,9 +110,6 @@ def test_settings_that_resuming_cannot_change(settings: dict[str, Any], values: 
         train(line(), line_data(), epochs=2, resume=earlier, **arguments)
 
 
-# --- callbacks and interruption ------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("schedule", ["cosine", "constant"])
 @pytest.mark.parametrize("batch_size", [1, 10, None])
 def test_keyboard_interrupts_keep_the_run(schedule: str, batch_size: int | None) -> None:
@@ -185,9 +152,6 @@ def test_long_runs_start_at_once_and_thin_their_losses() -> None:
     resumed = train(line(), data, epochs=12, resume=known, **settings)
     assert resumed.step_losses == longer.step_losses
     assert resumed.epoch_losses == longer.epoch_losses
-
-
-# --- losses of epochs and stopping rules ---------------------------------------------------------
 
 
 def outlier() -> tuple[cgprimer.ExpressionGraph, Dataset]:
@@ -245,9 +209,6 @@ def test_patience_returns_the_epoch_with_the_lowest_validation_loss(tmp_path: Pa
     assert fields_of(train(graph, data, epochs=60, resume=earlier, **settings)) == fields_of(whole)
 
 
-# --- values that are not finite ------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("batch_size", [1, 3, None])
 def test_first_vertex_and_sample_that_are_not_finite_are_named(batch_size: int | None) -> None:
     xa = np.arange(1.0, 11.0)
@@ -301,9 +262,6 @@ def test_divergence_is_reported_by_loss_and_by_values(engine: str) -> None:
     resumed = train(line(), line_data(), epochs=10, learning_rate=1e-9, resume=run, **settings)
     assert resumed.stopped == "diverged"
     assert train(line(), line_data(), epochs=1).reason == ""
-
-
-# --- wrong arguments -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
