@@ -76,6 +76,15 @@ def test_damping_strategies_choose_lambda_as_in_the_literature() -> None:
             expected = 1.0 - np.linalg.solve(matrix + factor * first * scaling, slope)
             np.testing.assert_allclose(step.values, expected, rtol=1e-10)
             assert found.converged
+    far = cgprimer.fit(DECAY, NOISY, start={"a": 30, "b": 4}, damping="nielsen").history
+    rejections = 0
+    for trial, following in pairwise(far[1:]):
+        rejections = 0 if trial.accepted else rejections + 1
+        if rejections:
+            assert following.damping == pytest.approx(2**rejections * trial.damping)
+        else:
+            assert following.damping >= trial.damping / 3 * (1 - 1e-12)
+    assert not all(trial.accepted for trial in far)
 
 
 @pytest.mark.parametrize("damping", ["tens", "marquardt", "nielsen"])

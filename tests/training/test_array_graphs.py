@@ -189,6 +189,22 @@ def test_two_gaussian_classes_by_numpy(engine: str) -> None:
     assert np.abs(w1 - start["w1"]).max() > 1e-2
 
 
+def test_only_matrices_are_updated_in_single_precision() -> None:
+    arrays, scalars = (
+        Objective(graph, dtype="float32", engine="plain") for graph in (network(), scalar_network())
+    )
+    assert (arrays.precision, scalars.precision) == (np.float32, np.float64)
+    columns = arrays.columns(network_data())
+    assert {column.dtype for column in columns.values()} == {np.dtype(np.float32)}
+    rules: dict[str, Any] = {"start": point(), "learning_rate": 1e-3, "epochs": 2}
+    exact, single = (
+        cgprimer.train(network(), network_data(), dtype=dtype, **rules)
+        for dtype in ("float64", "float32")
+    )
+    assert single.step_losses == pytest.approx(exact.step_losses, rel=1e-4)
+    assert single.step_losses != exact.step_losses
+
+
 def test_epochs_copy_samples_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     graph, x = cgprimer.parse("input x[64]; parameter w[64]; y = w @ x"), np.ones((20_003, 64))
     rules: dict[str, Any] = {"batch_size": 1000, "epochs": 2, "engine": "plain"}

@@ -124,7 +124,7 @@ def test_full_batches_are_not_copied() -> None:
 
 
 @pytest.mark.parametrize("form_name", FORMS)
-@pytest.mark.parametrize("optimizer", RATES)
+@pytest.mark.parametrize("optimizer", ["momentum", "adam"])
 def test_calls_interruptions_and_repetitions_change_nothing(form_name: str, optimizer: str) -> None:
     settings = settings_of(optimizer, 7, engine="cpu")
     before = {name: column.copy() for name, column in data().columns.items()}
