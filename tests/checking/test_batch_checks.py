@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as xml
@@ -94,9 +95,8 @@ def test_levels_of_feedback_say_less_and_less(folder: Path, results: list[Result
     assert "small  wrong" in str(bob.at("part"))
     assert str(bob.at("points")) == bob.at("points").only_wrong() == "bob.py: 0 of 3 points"
     assert repr(bob) == "<Result bob.py: 0 of 3 points>"
+    assert [(cyd.at(level).points, cyd.at(level).possible) for level in LEVELS] == [(1, 3)] * 3
     assert pytest.importorskip("IPython.lib.pretty").pretty(bob) == str(bob)  # in a notebook
-    assert [cyd.at(level).points for level in LEVELS] == [1, 1, 1]
-    assert [cyd.at(level).possible for level in LEVELS] == [3, 3, 3]
 
 
 def test_a_result_is_read_back_as_it_was(results: list[Result]) -> None:
@@ -408,35 +408,13 @@ def test_text_from_outside_is_escaped_wherever_it_goes() -> None:
 
 
 def test_junit_has_the_structure_that_servers_read(results: list[Result]) -> None:
-    root = xml.fromstring(format_junit_xml(results))
-    assert root.tag == "testsuites"
-    assert {name: root.get(name) for name in ("tests", "failures", "errors")} == {
-        "tests": "10",
-        "failures": "5",
-        "errors": "2",
-    }
-    for suite in root:
-        assert suite.tag == "testsuite"
-        cases = suite.findall("testcase")
-        assert int(suite.get("tests", "")) == len(cases)
-        assert int(suite.get("failures", "")) == len(suite.findall("testcase/failure"))
-        assert int(suite.get("errors", "")) == len(suite.findall("testcase/error"))
-        float(suite.get("time", ""))
-        assert all(case.get("name") and case.get("classname") for case in cases)
-        assert all({child.tag for child in case} <= {"failure", "error"} for case in cases)
+    untimed = [replace(result, seconds=0.5) for result in results]
+    text = approved(format_junit_xml(untimed))
+    root = xml.fromstring(text)
+    assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("10", "5", "2")
     only = xml.fromstring(format_junit_xml([results[1].at("points")]))
     assert [case.get("name") for case in only.iter("testcase")] == ["half"]
     assert "sign" not in xml.tostring(only, encoding="unicode")
-
-
-GRADESCOPE = {  # of the documented output format, the keys used here and their types
-    "score": (int, float), "execution_time": (int, float), "output": str, "output_format": str,
-    "visibility": str, "stdout_visibility": str, "tests": list, "extra_data": dict,
-}  # fmt: skip
-TEST = {
-    "score": (int, float), "max_score": (int, float), "status": str, "name": str,
-    "name_format": str, "number": str, "output": str, "output_format": str, "visibility": str,
-}  # fmt: skip
 
 
 @pytest.mark.skipif(os.name != "posix", reason="names that files may have there")
@@ -453,35 +431,17 @@ def test_no_name_loses_a_result_or_forges_a_line(folder: Path) -> None:
     assert kept == {3, 0}
 
 
-def follows_gradescope(data: dict[str, Any]) -> None:
-    assert data.keys() <= GRADESCOPE.keys()
-    assert all(isinstance(value, GRADESCOPE[key]) for key, value in data.items())
-    shown = ("hidden", "after_due_date", "after_published", "visible")
-    assert data["visibility"] in shown
-    assert data["stdout_visibility"] in shown
-    assert data["output_format"] in ("text", "html", "simple_format", "md", "ansi")
-    for test in data["tests"]:
-        assert test.keys() <= TEST.keys()
-        assert all(isinstance(value, TEST[key]) for key, value in test.items())
-        assert test["status"] in ("passed", "failed")
-        assert test["visibility"] in shown
-    assert data["score"] == sum(test["score"] for test in data["tests"])
-
-
-def test_gradescope_of_one_and_of_many(folder: Path) -> None:
+def test_gradescope_of_one_and_of_many(folder: Path, results: list[Result]) -> None:
     here = folder.parent
+    for result in results[1:4]:  # as documented at gradescope-autograders.readthedocs.io
+        approved(json.dumps(convert_to_gradescope(replace(result, seconds=0.5)), indent=1))
     for name in ("ann", "eve"):
         (folder / f"{name}.py").unlink()
     good("check", "half", "notes.txt", "class/cyd.py", "--gradescope", "results.json", cwd=here)
     data = json.loads((here / "results.json").read_text())
-    follows_gradescope(data)
     assert (data["score"], data["stdout_visibility"]) == (1, "hidden")
-    assert [test["status"] for test in data["tests"]] == ["passed", "failed"]
     good("check", "half", "notes.txt", "class", "--gradescope", "all", cwd=here)
-    files = sorted((here / "all").iterdir())
-    assert [f.name for f in files] == ["bob.json", "cyd.json", "dan.json"]
-    for file in files:
-        follows_gradescope(json.loads(file.read_text()))
+    assert sorted(f.name for f in (here / "all").iterdir()) == ["bob.json", "cyd.json", "dan.json"]
     level = ("--feedback", "points", "--gradescope", "less.json")
     good("check", "half", "notes.txt", "class/bob.py", *level, cwd=here)
     assert "sign" not in (here / "less.json").read_text()
@@ -538,7 +498,6 @@ def test_the_autograder_grades(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     for text, score in ((RIGHT, 3), (ONE, 1)):
         submission.write_text(text)
         data = grade(root, monkeypatch)
-        follows_gradescope(data)
         assert data["score"] == score
     submission.rename(submission.with_name("second.py")).with_name("first.py").write_text(RIGHT)
     data = grade(root, monkeypatch)
