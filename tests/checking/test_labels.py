@@ -153,6 +153,11 @@ def test_derivatives_with_respect_to_a_label() -> None:
 
     asked: dict[str, Any] = {"wrt": ["w", "b", "y"], "domain": {"y": (0, 1)}}
     assert cgprimer.check_gradient(cgprimer.parse(by_cases), student, **asked).points == 3
+
+    def wrong_at_1(**point: float) -> dict[str, float]:
+        return {**student(**point), **({"w": 9.0} if point["y"] == 1 else {})}
+
+    assert cgprimer.check_gradient(cgprimer.parse(by_cases), wrong_at_1, **asked).points == 2
     # at a kink of the label itself there is no derivative to ask for
     assert asked_values(SCORE + "l = p*abs(y)", "y", wrt="y", domain={"y": (0, 1)}) == {1.0}
 
