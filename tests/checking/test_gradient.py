@@ -612,29 +612,9 @@ def test_a_batch_has_lists_in_the_sandbox(tmp_path: Path) -> None:
     assert "tolerance" in bad("check", "gradient", "line.cg", "ann.py", *options, "2", cwd=tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("text", "contains"),
-    [
-        ("def grad(): pass", "define gradient(xa, ab, bc, cd, ac); rename `grad` to `gradient`"),
-        ("def gradient(a, b): pass", "wrong signature: expected gradient(xa, ab, bc, cd, ac)"),
-        ("def gradient(xa, ab, bc, cd, ac) return 1", "syntax error"),
-    ],
-)
-def test_submissions_without_an_answer(submission: Path, text: str, contains: str) -> None:
-    submission.write_text(text)
+def test_a_similar_name_is_to_be_renamed(submission: Path) -> None:
+    submission.write_text("def grad(): pass")
     shown = good("check", "gradient", "lecture", submission)
-    assert contains in shown
+    assert "define gradient(xa, ab, bc, cd, ac); rename `grad` to `gradient`" in shown
     assert "0 of 4 points" in shown
-
-
-@pytest.mark.parametrize(
-    ("arguments", "contains"),
-    [
-        (("lectur",), "'lecture'"),
-        (("lecture", "--wrt", "zz"), "'zz'"),
-        (("lecture", "--points", "0"), "x>=1"),
-        (("lecture", "--of", "xz", "--loss", "huber"), ""),
-    ],
-)
-def test_wrong_use(submission: Path, arguments: tuple[str, ...], contains: str) -> None:
-    approved(bad("check", "gradient", arguments[0], submission, *arguments[1:]), contains)
+    assert "x>=1" in bad("check", "gradient", "lecture", submission, "--points", "0")
