@@ -53,7 +53,9 @@ def diagrams(draw: st.DrawFn) -> Diagram:
     edges = tuple(
         Edge(str(tail), str(head), draw(labels), **draw(styles)) for tail, head in sorted(chosen)
     )
-    return Diagram(nodes, edges, draw(st.sampled_from(["", "A title"])), backward_arrows=draw(flags))
+    return Diagram(
+        nodes, edges, draw(st.sampled_from(["", "A title"])), backward_arrows=draw(flags)
+    )
 
 
 def check_contents(diagram: Diagram, drawn: Picture) -> None:

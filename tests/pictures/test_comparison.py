@@ -1,0 +1,403 @@
+"""Comparisons of methods as pages, in notebooks and as slides: numbers, bars, markup, files."""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import cache
+from html.parser import HTMLParser
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
+
+import cgprimer
+from cgprimer.analysis.comparison import Comparison, compare
+from cgprimer.errors import DifferentiationError, UsageError
+from cgprimer.support.number_format import mark_rounding
+from cgprimer.visualization.pages.comparison import fitted_graph
+from cgprimer.visualization.pages.comparison.comparison_page import (
+    comparison_page,
+    render_notebook_html,
+    trace_method,
+)
+from cgprimer.visualization.pages.comparison.comparison_slides import (
+    comparison_slides,
+    save_comparison,
+)
+from cgprimer.visualization.pages.comparison.comparison_text import (
+    format_duration,
+    format_error,
+    format_operation_ratio,
+)
+from tests.approval import refused
+
+LONG = "a_name_of_forty_characters_that_goes_on__"
+
+
+def chain(length: int, step: str) -> str:
+    """Return a graph of many vertices in a row."""
+    return "; ".join(["v0 = k*xa", *(step.format(a=n, b=n - 1) for n in range(1, length))])
+
+
+def forty() -> Comparison:
+    """Return a comparison with forty derivatives."""
+    terms = " + ".join(f"sin(weight_{k}*x{k % 4})" for k in range(40))
+    at = {f"weight_{k}": 0.1 * k - 1.7 for k in range(40)} | {f"x{k}": k + 0.5 for k in range(4)}
+    return compare(cgprimer.parse(f"xw = {terms}"), at)
+
+
+GRAPHS = {
+    "lecture": lambda: compare(cgprimer.load("lecture")),
+    "mazur": lambda: compare(cgprimer.load("mazur")),
+    "one variable": lambda: compare(cgprimer.parse("xw = xa^2"), {"xa": 3}),
+    "no operation": lambda: compare(cgprimer.parse("xw = xa"), {"xa": 3}),
+    "forty parameters": forty,
+    "refusals": lambda: compare(
+        cgprimer.parse(chain(25, "w{a} = sin(v{b}); v{a} = w{a}*v{b}")), {"k": 0.7, "xa": 0.4}
+    ),
+    "kink": lambda: compare(cgprimer.parse("xw = abs(xa) + k"), {"xa": 0, "k": 1}, wrt=["xa", "k"]),
+    "nan": lambda: compare(cgprimer.parse("xw = log(xa)*k"), {"xa": -1, "k": 1}),
+    "hidden": lambda: compare(cgprimer.parse("xw = stop_gradient(xa)*xa"), {"xa": 2.0}),
+    "long names": lambda: compare(cgprimer.parse(f"{LONG}b = {LONG}a^2"), {f"{LONG}a": -1e-5}),
+}
+
+
+@cache
+def comparison(name: str) -> Comparison:
+    """Return a comparison, which is computed once."""
+    return GRAPHS[name]()
+
+
+class Reader(HTMLParser):
+    """Tables as rows of texts, headings, and every attribute; tags must close as they open."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tables: dict[str, list[list[str]]] = {}
+        self.headings: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(page)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag in ("meta", "link", "wbr"):
+            return
+        self.open.append(tag)
+        if tag == "table":
+            self.rows = self.tables.setdefault(f"{dict(attrs)['class']} {len(self.tables)}", [])
+        elif tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th"):
+            self.rows[-1].append("")
+        elif tag in ("h1", "h2", "h3", "title"):
+            self.headings.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if {"td", "th"} & set(self.open):
+            self.rows[-1][-1] += data
+        elif self.open and self.open[-1] in ("h1", "h2", "h3", "title"):
+            self.headings[-1] += data
+
+    def table(self, kind: str, number: int = 0) -> list[list[str]]:
+        """Return the rows of one of the tables of a class."""
+        return [rows for name, rows in self.tables.items() if name.split()[0] == kind][number]
+
+
+# --- pages ----------------------------------------------------------------------------------------
+
+
+def test_the_tables_have_the_numbers_of_the_comparison() -> None:
+    found = comparison("lecture")
+    page = Reader(comparison_page(found))
+    derivatives, costs = page.table("derivatives"), page.table("costs")
+    assert derivatives[0] == ["derivative", *(r.method for r in found.results)]
+    for row, name in zip(derivatives[1:], found.wrt, strict=True):
+        assert row == [
+            f"dxw/d{name}",
+            *(
+                f"{mark_rounding(r.derivatives[name])} {format_error(r.errors[name])}"
+                for r in found.results
+            ),
+        ]
+    for row, r in zip(costs[1:], found.results, strict=True):
+        assert row == [
+            r.method,
+            format_error(r.worst_error) or "no reference",
+            "4 paths" if r.method == "path-sum" else str(r.passes),
+            f"{r.operations} {format_operation_ratio(found, r)}",
+            str(r.live_values),
+            format_duration(r.seconds),
+        ]
+    for number, result in enumerate(found.results):
+        wrt = None if result.method == "reverse" else found.wrt[0]
+        trace = cgprimer.trace(found.graph, method=result.method, wrt=wrt)
+        rows = page.table("trace", number)
+        assert rows[0] == ["name", "expression", "value", trace.heading]
+        assert rows[1:] == [
+            [r.name, r.expression, mark_rounding(r.value, 6), mark_rounding(r.derivative, 6)]
+            for r in trace.rows
+        ]
+    assert page.headings[-6:] == [*(r.method for r in found.results), "How to read the numbers"]
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_page_loads_nothing_escapes_its_title_and_is_accessible(dark: bool) -> None:
+    title = "<script>alert(1)</script> & @COSTS@ \"quoted\" 'too'"
+    text = comparison_page(comparison("lecture"), title=title, dark=dark)
+    page = Reader(text)
+    assert page.headings[0] == page.headings[1] == title
+    assert sum(tag == "script" for tag, _ in page.tags) == 1
+    assert (dict(page.tags[0][1]).get("data-look") == "dark") is dark
+    policies = [a for tag, a in page.tags if tag == "meta" and a.get("http-equiv")]
+    assert "default-src 'none'" in (policies[0]["content"] or "")
+    for tag, attrs in page.tags:
+        for name in ("src", "href", "xlink:href"):
+            assert (attrs.get(name) or "#")[0] == "#" or tag == "link", (tag, attrs)
+    assert "url(" not in re.sub(r"url\(#\w+\)", "", text)
+    assert all(attrs.get("scope") in ("col", "row") for tag, attrs in page.tags if tag == "th")
+    bars = [a for tag, a in page.tags if tag == "span" and a.get("class") == "bar"]
+    assert len(bars) == 1 + 3 * 5
+    assert all(attrs["aria-hidden"] == "true" for attrs in bars)
+    (picture,) = (attrs for tag, attrs in page.tags if tag == "svg")
+    assert picture["role"] == "img"
+    assert "output xw = cd*xx + xz^3 = 21.546875" in (picture["aria-label"] or "")
+
+
+def test_a_page_of_a_large_graph_has_refusals_and_shortened_traces() -> None:
+    steps = [f"v{n} = sin(v{n - 1})*v{n - 1}; w{n} = v{n} + v{n - 1}" for n in range(1, 40)]
+    graph = cgprimer.parse("; ".join(["v0 = k*xa", *steps, "xw = w39"]))
+    found = compare(graph, {"k": 0.7, "xa": 0.4}, of="xw", methods=["symbolic", "reverse"])
+    refusal = found.result("symbolic")
+    text = comparison_page(found)
+    page = Reader(text)
+    assert refusal.refused
+    assert any(row[1:] == [f"refused: {refusal.refused}"] for row in page.table("costs"))
+    assert page.table("derivatives")[0] == ["derivative", "reverse"]
+    assert "summarized by layers" in text
+    rows = page.table("trace")
+    assert len(rows) == 1 + 30 + 1
+    (omitted,) = (row[0] for row in rows if "omitted" in row[0])
+    assert omitted == f"{2 + 40 + 2 - 30} rows omitted"  # inputs, v0 to v39, w39 and xw
+    with pytest.raises(DifferentiationError):
+        trace_method(found, refusal)
+
+
+def test_kinks_and_functions_without_a_reference() -> None:
+    text = comparison_page(comparison("kink"))
+    assert [c.split()[-1] for c in Reader(text).table("derivatives")[1][1:]] == ["–"] * 5
+    assert "no derivative for xa here" in text
+    cgprimer.register_primitive("twice", lambda a: 2 * a, partials="2")
+    try:
+        found = compare(cgprimer.parse("xw = twice(xa)"), {"xa": 3})
+        page = Reader(comparison_page(found))
+    finally:
+        cgprimer.unregister_primitive("twice")
+    assert {row[1] for row in page.table("costs")[1:]} == {"no reference"}
+    assert [row[1:] for row in page.table("derivatives")[1:]] == [["2"] * 5]
+
+
+def test_a_notebook_shows_graph_and_tables_in_its_own_style() -> None:
+    found = comparison("lecture")
+    text = found._repr_html_()
+    assert text == render_notebook_html(found)
+    page = Reader(text)
+    assert [name.split()[0] for name in page.tables] == ["derivatives", "costs"]
+    assert sum(tag == "svg" for tag, _ in page.tags) == 1
+    assert not any(tag in ("html", "body", "script", "h1") for tag, _ in page.tags)
+    style = re.sub(r"/\*.*?\*/", "", text[text.index("<style>") + 7 : text.index("</style>")])
+    selectors = [part for rule in re.findall(r"([^{}]+)\{", style) for part in rule.split(",")]
+    assert all(selector.strip().startswith(".comparison") for selector in selectors)
+    assert str(found).startswith("xw = 21.546875, computed with 9 operations")
+    with pytest.raises(UsageError):
+        found.to_table("picture")
+
+
+# --- slides ---------------------------------------------------------------------------------------
+
+
+def texts(figure: Figure) -> list[Text]:
+    """Return all texts that are not empty."""
+    return [t for axes in figure.axes for t in axes.texts if t.get_text().strip()]
+
+
+def words(figure: Figure) -> list[str]:
+    """Return the content of all texts."""
+    return [text.get_text() for text in texts(figure)]
+
+
+def bars(figure: Figure) -> list[Rectangle]:
+    """Return the bars of the tables."""
+    patches = [patch for axes in figure.axes for patch in axes.patches]
+    return [p for p in patches if isinstance(p, Rectangle) and p.get_label() == "bar"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[pytest.mark.slow] * (n != "lecture")) for n in GRAPHS],
+)
+def test_slides_can_be_read_and_nothing_overlaps(name: str) -> None:
+    slides = comparison_slides(comparison(name), dark=len(name) % 2 == 0)
+    assert len(slides) <= 2
+    for slide in slides:
+        assert slide.get_size_inches() == pytest.approx((13.333, 7.5), abs=0.01)
+        assert min(text.get_fontsize() for text in texts(slide)) >= 13.99
+        slide.set_dpi(72)
+        renderer = FigureCanvasAgg(slide).get_renderer()
+        boxes = []
+        for text in texts(slide):
+            box = text.get_window_extent(renderer)
+            inner = 0.18 * box.height  # room for accents and descenders that no text uses twice
+            corners = [[box.x0 + 1, box.y0 + inner], [box.x1 - 1, box.y1 - inner]]
+            boxes.append((text.get_text(), Bbox(corners)))
+        for words_, box in boxes:
+            assert 8 <= box.x0 <= box.x1 <= 952, words_
+            assert 4 <= box.y0 <= box.y1 <= 536, words_
+        for (one, a), (other, b) in combinations(boxes, 2):
+            assert not a.overlaps(b), (one, other)
+        for bar in bars(slide):
+            (x0, y0), wide, high = bar.get_xy(), bar.get_width(), bar.get_height()
+            assert x0 + wide <= 932.5
+            around = Bbox([[x0, 540 - y0 - high], [x0 + wide, 540 - y0]])
+            assert not any(box.overlaps(around) for _, box in boxes)
+
+
+def test_the_lecture_fits_on_one_slide_with_all_its_numbers() -> None:
+    found = comparison("lecture")
+    (slide,) = comparison_slides(found)
+    seen = words(slide)
+    variables = ("xa", "xx", "xy", "xz", "xw", "= 0.5", "= 0.25", "= 2.25", "= 2.75", "= 21.546875")
+    assert {*variables, *(f"dxw/d{name}" for name in found.wrt)} <= {*seen}
+    quotient = "≈11.34375"  # a finite difference, with an error below the digits that are shown
+    assert [seen.count(text) for text in ("5.671875", "11.34375", quotient, "0.25")] == [
+        10,
+        4,
+        1,
+        5,
+    ]
+    for result in found.results:
+        assert seen.count(result.method) >= 2  # in both tables
+        assert {
+            str(result.operations), format_operation_ratio(found, result),
+            format_duration(result.seconds),
+        } <= {*seen}  # fmt: skip
+    assert "xw = 21.546875, computed with 9 operations" in seen
+    columns: dict[float, list[float]] = {}
+    for bar in bars(slide):  # four methods are exact: one bar of an error, three for each method
+        columns.setdefault(round(bar.get_x(), 1), []).append(bar.get_width())
+    (error,), *lengths = (columns[x] for x in sorted(columns))
+    for column, wanted in zip(
+        lengths,
+        ([r.operations for r in found.results], [r.live_values for r in found.results],
+         [r.seconds for r in found.results]),
+        strict=True,
+    ):  # fmt: skip
+        assert [w / max(column) for w in column] == pytest.approx(
+            [w / max(wanted) for w in wanted], abs=0.02
+        )
+    worst = found.result("finite-difference").worst_error
+    assert worst is not None
+    assert error / max(lengths[0]) == pytest.approx((17 + math.log10(worst)) / 17, abs=0.01)
+    assert len({bar.get_hatch() for bar in bars(slide)}) == 5
+
+
+def test_slides_name_what_they_omit_and_what_has_no_value() -> None:
+    found = comparison("forty parameters")
+    seen = words(comparison_slides(found)[-1])
+    shown = [text for text in seen if text.startswith("dxw/d")]
+    assert 5 < len(shown) < 40
+    assert f"{40 - len(shown)} more derivatives of 40 not shown" in " ".join(seen)
+    errors = found.result("finite-difference").errors
+    worst = max(errors, key=lambda name: errors[name])
+    assert f"dxw/d{worst}" in shown
+    kink = words(comparison_slides(comparison("kink"))[0])
+    assert kink.count("–") == 5
+    assert any(text.startswith("no derivative for xa here") for text in kink)
+    hidden = words(comparison_slides(comparison("hidden"))[0])
+    assert (hidden.count("no reference"), hidden.count("–")) == (5, 0)
+    graph = cgprimer.parse("xw = k*xa; xv = q*xa")
+    partial = words(comparison_slides(compare(graph, {"k": 3, "xa": 2}, of="xw", wrt=["k"]))[0])
+    assert {"k=3", "q"} <= {*partial}
+    assert not any("= 0" in text or "q=" in text for text in partial)
+
+
+def test_titles_are_shown_as_written_and_long_ones_shortened() -> None:
+    found = comparison("one variable")
+    figure = cgprimer.draw_comparison(found, title="$a_1$ <b> & 100 %")
+    assert sum(text == "$a_1$ <b> & 100 %" for text in words(figure)) == 1
+    assert not any(text.get_parse_math() for text in texts(figure))
+    long = cgprimer.draw_comparison(found, title="word " * 100)
+    assert any(text.endswith("…") for text in words(long))
+    assert "The derivative of xw, by five methods" in words(cgprimer.draw_comparison(found))
+
+
+@pytest.mark.slow
+def test_refusals_large_graphs_and_two_slides(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = comparison("refusals")
+    seen = " ".join(words(comparison_slides(found)[-1]))
+    refusals = {result.method: result.refused for result in found.results if result.refused}
+    assert "path-sum" in refusals
+    assert all(f"refused: {refusal}" in seen for refusal in refusals.values())
+    figure = cgprimer.draw_comparison(comparison("mazur"))
+    assert figure.get_size_inches() == pytest.approx((13.333, 15.0), abs=0.01)
+    sizes: list[int] = []
+    real = fitted_graph.slide_layout
+    monkeypatch.setattr(
+        fitted_graph, "slide_layout", lambda d: sizes.append(len(d.nodes)) or real(d)
+    )
+    sums = [f"v{n} = sin({' + '.join(f'v{k}' for k in range(n))})" for n in range(1, 20)]
+    graph = cgprimer.parse("; ".join(["v0 = k*xa", *sums]))
+    dense = compare(graph, {"k": 0.7, "xa": 0.4}, methods=["reverse"])
+    slides = comparison_slides(dense)
+    assert any("summarized by layers" in text for text in words(slides[0]))
+    assert 0 < max(sizes) < len(graph.variables)  # the whole graph was never laid out
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["a.html", "b.pdf", "d.SVG"])
+def test_draw_comparison_and_save_comparison_write_the_same_files(
+    name: str, tmp_path: Path
+) -> None:
+    found = comparison("one variable")
+    save_comparison(found, tmp_path / name, dark=True, title="a < b")
+    first = (tmp_path / name).read_bytes()
+    figure = cgprimer.draw_comparison(found, dark=True, title="a < b", output=str(tmp_path / name))
+    assert figure.get_size_inches()[1] == pytest.approx(7.5)
+    assert (tmp_path / name).read_bytes() == first
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.slow
+def test_two_slides_are_two_pages_or_two_files(tmp_path: Path) -> None:
+    two = comparison("mazur")
+    assert save_comparison(two, tmp_path / "a.pdf") == (tmp_path / "a.pdf",)
+    assert len(re.findall(rb"/Type /Page\b", (tmp_path / "a.pdf").read_bytes())) == 2
+    written = save_comparison(two, tmp_path / "c.svg")
+    assert [path.name for path in written] == ["c.svg", "c-2.svg"]
+    (tmp_path / "a-2.png").mkdir()
+    with refused(UsageError):
+        save_comparison(two, tmp_path / "a.png")
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"a.pdf", "c.svg", "c-2.svg", "a-2.png"}
+
+
+@pytest.mark.parametrize("name", ["a.gif", "a", "a.tex", ".pdf", "missing/a.pdf"])
+def test_wrong_paths_are_refused_before_the_work(name: str, tmp_path: Path) -> None:
+    with refused(UsageError):
+        save_comparison(comparison("one variable"), tmp_path / name)
+    with pytest.raises(UsageError):
+        cgprimer.draw_comparison(cgprimer.load("lecture"), output=tmp_path / name)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,341 @@
+"""Layouts: nothing overlaps, text is inside of its shape and readable, edges are easy to follow."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations, pairwise
+from typing import Any
+
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+import cgprimer
+from cgprimer.visualization.diagrams.diagram import Diagram, Edge, Node
+from cgprimer.visualization.diagrams.diagram_figure import draw_diagram
+from cgprimer.visualization.diagrams.geometry import Box, Point, overlap_length, sample_line
+from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
+from cgprimer.visualization.diagrams.layer_summary import READABLE, is_readable, summarize
+from cgprimer.visualization.diagrams.slide_layout import SlideLayout, slide_layout
+from cgprimer.visualization.diagrams.text_layout import round_results, wrap_expression
+from cgprimer.visualization.diagrams.theme import DETAIL_SIZE, READABLE_SIZE
+from tests.pictures import drawing_graphs as graphs
+from tests.pictures.drawing_graphs import contains, overlaps
+
+F1 = """input x[2] = [1, 2]; parameter w1[2,2] = [[1, -1], [.5, -2]], w2[2] = [1, 3], y = 1
+xh = x @ w1; xr = relu(xh); xp = xr @ w2; xL = (xp - y)^2"""
+FULL = "input x[3]; parameter W[2,3], v[2]; xh = sigmoid(W @ x); xo = v @ xh"
+# Examples, their options, and the size in points of the smallest text on a slide.
+EXAMPLES: list[tuple[str, dict[str, Any], float]] = [
+    ("lecture", {"values": True}, READABLE_SIZE),
+    ("lecture", {"path": "xa xx xz xw", "values": True}, READABLE_SIZE),
+    ("lecture", {"adjoints": True, "values": True}, READABLE_SIZE - 0.5),
+    ("lecture", {"adjoints": True, "backward_arrows": True}, READABLE_SIZE - 0.5),
+    ("lecture", {"level": "backward"}, READABLE_SIZE),
+    ("lecture", {"place": "layers:3", "loss": "squared-error"}, 8.0),
+    ("mlp", {"place": "layers:2", "loss": "squared-error"}, 8.0),
+    ("two_paths", {"place": "layers:2"}, 8.0),
+    ("mazur", {"values": True}, 13.0),
+    ("baydin", {"level": "operations", "values": True}, READABLE_SIZE),
+    ("batch_normalization", {"level": "operations"}, READABLE_SIZE),
+    ("matrix_backpropagation", {"adjoints": True}, READABLE_SIZE),
+    ("dropout", {"scalars": "all", "values": True}, 8.0),
+    (F1, {"values": True}, READABLE_SIZE),
+    (F1, {"partials": True}, 8.0),
+]
+
+
+def load(graph: str) -> cgprimer.ExpressionGraph:
+    """Load an example by its name, or parse a text."""
+    return cgprimer.parse(graph) if "=" in graph else cgprimer.load(graph)
+
+
+def check_layout(diagram: Diagram) -> None:
+    """Check that nothing overlaps, and that edges lead from outline to outline."""
+    picture = slide_layout(diagram)
+    boxes, labels = picture.layout.boxes, [box for box in picture.labels.boxes if box is not None]
+    for one, other in combinations([*boxes.values(), *labels], 2):
+        assert not overlaps(one, other), (one, other)
+    assert picture.labels.touching == 0
+    assert len(labels) == sum(bool(edge.label) for edge in diagram.edges)
+    for edge, line in zip(diagram.edges, picture.layout.lines, strict=True):
+        points = sample_line(line, 2.0)
+        for key, box in boxes.items():
+            if key not in (edge.tail, edge.head):
+                assert not any(contains(box, point) for point in points), (edge, key)
+        for key, end in ((edge.tail, line[0]), (edge.head, line[-1])):
+            box = boxes[key]
+            assert contains(Box(box.x, box.y, box.width + 1, box.height + 1), end)
+        head = boxes[edge.head]  # a tip at a corner could point to either side
+        corners = [(head.x + i * head.width / 2, head.y + j * head.height / 2)
+                   for i in (-1, 1) for j in (-1, 1)]  # fmt: skip
+        assert min(math.dist(line[-1], corner) for corner in corners) > 5
+    for part, frame in zip(diagram.parts, picture.layout.frames, strict=True):
+        for box in (boxes[key] for key in part.keys):
+            assert abs(box.x - frame.x) + box.width / 2 <= frame.width / 2
+            assert abs(box.y - frame.y) + box.height / 2 <= frame.height / 2
+    for before, after in pairwise(picture.layout.frames):
+        assert before.x + before.width / 2 < after.x - after.width / 2
+
+
+@pytest.mark.parametrize(
+    "diagram",
+    [
+        pytest.param(diagram, id=name, marks=[pytest.mark.slow] * (len(diagram.nodes) > 20))
+        for name, diagram in graphs.ALL.items()
+    ],
+)
+def test_nothing_overlaps_in_generated_graphs(diagram: Diagram) -> None:
+    check_layout(diagram)
+
+
+@pytest.mark.parametrize(("graph", "options", "smallest"), EXAMPLES)
+def test_examples_can_be_read_and_nothing_overlaps(
+    graph: str, options: dict[str, Any], smallest: float
+) -> None:
+    diagram = graph_diagram(load(graph), **options)
+    check_layout(diagram)
+    picture = slide_layout(diagram)
+    assert picture.captions.smallest_text >= smallest
+    for edge, lines in zip(diagram.edges, picture.label_texts, strict=True):
+        assert "".join("".join(lines).split()) == "".join(round_results(edge.label).split())
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_text_is_inside_its_shape_and_inside_the_figure(dark: bool) -> None:
+    for name, options in (("lecture", {"values": True}), ("two_paths", {"place": "layers:2"})):
+        diagram = graph_diagram(cgprimer.load(name), title="A title", **options)  # type: ignore[arg-type]
+        figure = draw_diagram(diagram, dark=dark)
+        (axes,) = figure.axes
+        renderer = FigureCanvasAgg(figure).get_renderer()
+        picture, to_points = slide_layout(diagram), axes.transData.inverted()
+        extents = [(t.get_text(), t.get_window_extent(renderer)) for t in axes.texts]
+        for node in diagram.nodes:
+            box = picture.layout.boxes[node.key]
+            for words in (node.label, *picture.details[node.key]):
+                found = [e.transformed(to_points) for text, e in extents if text == words]
+                assert any(
+                    max(abs(e.x0 - box.x), abs(e.x1 - box.x)) < box.width / 2
+                    and max(abs(e.y0 - box.y), abs(e.y1 - box.y)) < box.height / 2
+                    for e in found
+                ), words
+        for text, extent in extents:
+            assert figure.bbox.x0 <= extent.x0 <= extent.x1 <= figure.bbox.x1, text
+            assert figure.bbox.y0 <= extent.y0 <= extent.y1 <= figure.bbox.y1, text
+        for (text, one), (other, two) in combinations(extents, 2):
+            across, along = min(one.x1, two.x1) - max(one.x0, two.x0), min(one.y1, two.y1)
+            assert across <= 1 or along - max(one.y0, two.y0) <= 4, (text, other)
+        smallest = min(text.get_fontsize() for text in axes.texts)
+        width, height = figure.get_size_inches()
+        on_slide = smallest * min(13.333 / width, 7.5 / height, 1.0)
+        assert smallest == DETAIL_SIZE
+        assert picture.captions.smallest_text == pytest.approx(on_slide, rel=1e-3)
+
+
+def bent(picture: SlideLayout) -> int:
+    """Return the number of edges that are not straight."""
+    return sum(len(route) > 2 for route in picture.layout.routes)
+
+
+def crossings(picture: SlideLayout) -> int:
+    """Return the number of pairs of straight edges that cross."""
+
+    def side(a: Point, b: Point, c: Point) -> float:
+        return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
+
+    def cross(first: tuple[Point, ...], second: tuple[Point, ...]) -> bool:
+        (a, b), (c, d) = first, second
+        return side(a, b, c) * side(a, b, d) < 0 and side(c, d, a) * side(c, d, b) < 0
+
+    return sum(cross(a, b) for a, b in combinations(picture.layout.routes, 2))
+
+
+@pytest.mark.parametrize(
+    ("graph", "options", "fewest"),
+    [("two_layers", {}, 6), ("two_layers", {"scalars": "all"}, 6), (FULL, {"scalars": "all"}, 3)],
+)
+def test_a_network_has_straight_edges_with_the_fewest_crossings(
+    graph: str, options: dict[str, Any], fewest: int
+) -> None:
+    picture = slide_layout(graph_diagram(load(graph), **options))
+    assert bent(picture) == 0
+    assert crossings(picture) == fewest  # each pair of inputs of two full layers once
+    assert picture.captions.smallest_text >= READABLE_SIZE
+
+
+def test_a_long_chain_goes_over_several_rows() -> None:
+    diagram = graph_diagram(cgprimer.load("batch_normalization"), level="operations", values=True)
+    assert bent(slide_layout(diagram)) == 1  # the edge from one row to the next
+
+
+def test_vertices_are_ordered_from_left_to_right_and_from_top_to_bottom() -> None:
+    for name in ("lecture", "network"):
+        diagram = graphs.ALL[name]
+        boxes = slide_layout(diagram).layout.boxes
+        assert all(boxes[e.tail].x < boxes[e.head].x for e in diagram.edges)
+    middles = [
+        sum(boxes[f"{layer}.{k}"].y for k in range(width)) / width
+        for layer, width in enumerate((4, 8, 8, 1))
+    ]
+    assert max(middles) - min(middles) < 1e-6
+    nodes = (*(Node(k, k, "inner") for k in "abcd"), Node("p", "p", "parameter"))
+    edges = tuple(Edge(*pair) for pair in ("ab", "bc", "cd", "pd"))
+    boxes = slide_layout(Diagram(nodes, edges)).layout.boxes
+    assert boxes["b"].x < boxes["p"].x < boxes["d"].x  # next to the vertex that it leads to
+    boxes = slide_layout(graph_diagram(cgprimer.load("softmax"), scalars="all")).layout.boxes
+    columns: dict[tuple[float, str], list[tuple[float, str]]] = {}
+    for key, box in boxes.items():
+        columns.setdefault((round(box.x), key.partition("[")[0]), []).append((box.y, key))
+    assert max(map(len, columns.values())) > 1
+    for column in columns.values():
+        names = [key for _, key in sorted(column)]
+        assert names == sorted(names)
+
+
+def test_labels_are_next_to_their_own_edges() -> None:
+    graph = cgprimer.parse(
+        "xh = tanh(w11*xa + w12*xb); xi = tanh(w21*xa + w22*xb); xw = v1*xh + v2*xi"
+    )
+    picture = slide_layout(graph_diagram(graph))
+    for box, line in zip(picture.labels.boxes, picture.layout.lines, strict=True):
+        assert box is not None
+        assert min(math.dist((box.x, box.y), point) for point in sample_line(line, 1.0)) < 16
+        assert not contains(box, line[-1])
+    assert picture.labels.covering == 0
+    diagram = graph_diagram(cgprimer.load("two_paths"), place="layers:2")
+    picture = slide_layout(diagram)
+    left, right = picture.layout.frames
+    for edge, box in zip(diagram.edges, picture.labels.boxes, strict=True):
+        if "adjoint" in edge.label:
+            assert box is not None
+            assert box.x - box.width / 2 > left.x + left.width / 2
+            assert box.x + box.width / 2 < right.x - right.width / 2
+
+
+def test_lines_that_overlap_are_a_fault() -> None:
+    edges = [("a", "b"), ("a", "c")]
+    together = [[(0.0, 0.0), (200.0, 0.0)], [(0.0, 0.0), (200.0, 4.0)]]
+    separate = [[(0.0, 0.0), (200.0, 0.0)], [(0.0, 0.0), (200.0, 200.0)]]
+    assert overlap_length(edges, together) > 100
+    assert overlap_length(edges, separate) == 0
+    assert overlap_length([("a", "b"), ("d", "b")], [line[::-1] for line in together]) > 100
+
+
+# --- text -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cd*xx + ab*sin(xz) - exp(xy)/2 + a_very_long_name_of_a_parameter*xa - 1.5e-5*xb",
+        "+".join(f"w{k}*x{k}" for k in range(300)),
+        "averylongname" * 20,
+        "",
+        "=  -0.25",
+    ],
+)
+def test_wrapping_loses_nothing(text: str) -> None:
+    lines = wrap_expression(text)
+    assert "".join("".join(lines).split()) == "".join(text.split())
+    for line in lines:
+        assert not line.endswith(("e", "e-")) or len(lines) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "lines"),
+    [
+        ("a*(-b)", 3, ("a", "*(-b)")),
+        ("2**-1 + 1e-5", 4, ("2**-1", "+ 1e-5")),
+        ("22.688 × 0.25 = 5.6719", 14, ("22.688 × 0.25", "= 5.6719")),
+        ("22.688 × 0.25 = 5.6719", 7, ("22.688", "× 0.25", "= 5.6719")),
+        ("∂xw/∂xz = 22.688", 7, ("∂xw/∂xz", "= 22.688")),
+        ("v1 = ab*xx", 18, ("v1 = ab*xx",)),
+    ],
+)
+def test_lines_break_at_equals_signs_and_before_operators(
+    text: str, limit: int, lines: tuple[str, ...]
+) -> None:
+    assert wrap_expression(text, limit) == lines
+
+
+@pytest.mark.parametrize(
+    ("text", "rounded"),
+    [
+        ("= -0.046746235", "≈ -0.046746"), ("= 1.2345678e-7", "≈ 1.2346e-7"),
+        ("= 161812500.0", "≈ 1.6181e8"), ("22.6875 × 4 = 90.75", "22.688 × 4 ≈ 90.75"),
+        *((t, t) for t in ("0.19661 × (-2) ≈ -0.39322", "= nan", "= -inf", "= 1234567",
+                           "v1 = xa*3.14159265", "3.14159265", "3 × 0.5 = 1.5")),
+    ],
+)  # fmt: skip
+def test_results_get_fewer_digits_and_expressions_do_not(text: str, rounded: str) -> None:
+    assert round_results(text) == rounded
+
+
+# --- summaries ------------------------------------------------------------------------------------
+
+
+def test_dense_graphs_are_summarized() -> None:
+    nodes = tuple(Node(str(k), f"x{k}", "inner") for k in range(50))
+    pairs = [(a, b) for a in range(50) for b in range(a + 1, 50)]
+    near = tuple(Edge(str(a), str(b)) for a, b in pairs if b - a < 2)
+    fan = tuple(Edge(str(a), str(b)) for a, b in pairs if b == 49)
+    assert is_readable(Diagram(nodes, near))
+    assert is_readable(Diagram(nodes, ()))
+    assert not is_readable(Diagram(nodes, tuple(Edge(str(a), str(b)) for a, b in pairs)))
+    assert not is_readable(Diagram(nodes, fan))
+
+
+def test_a_summary_counts_every_vertex_and_edges_between_layers() -> None:
+    nodes = tuple(Node(str(k), f"x{k}", "inner") for k in range(200))
+    edges = tuple(Edge(str(k), str(k + 1)) for k in range(199))
+    found = summarize(Diagram(nodes[::-1], edges))
+    assert sum(int(n.label.split()[0]) for n in found.nodes) == 200
+    assert [e.label for e in found.edges] == ["1"] * (len(found.nodes) - 1)
+    constants = tuple(Node(str(k), str(k), "constant") for k in range(200))
+    assert summarize(Diagram(constants, edges)).nodes[0].detail[1] == "0, 1, 2, …"
+    small = Diagram(nodes[:READABLE], ())
+    assert summarize(small) is small
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", ["variables", "operations", "backward"])
+def test_a_summary_can_be_read_and_says_what_it_omits(level: str) -> None:
+    names = [f"x{k}" for k in range(12)]
+    lines = []
+    for k in range(280):
+        lines.append(f"xv{k} = w{k % 7}*{names[-1]}*{names[-5]} + sin({names[-12]})")
+        names.append(f"xv{k}")
+    graph = cgprimer.parse(lines)
+    picture = slide_layout(diagram := graph_diagram(graph, level=level))
+    assert picture.captions.smallest_text >= 12
+    assert picture.labels.touching == 0
+    assert "summarized by layers" in diagram.notes[0]
+    if level == "variables":
+        point = dict.fromkeys((*graph.inputs, *graph.parameters), 0.5)
+        adjoints = graph_diagram(graph, at=point, adjoints=True)
+        assert any("the summary omits" in note for note in adjoints.notes)
+        assert len(graph_diagram(graph, at=point, everything=True).nodes) >= 280
+
+
+def test_a_vertex_that_stands_for_several_is_drawn_as_a_stack() -> None:
+    nodes = (Node("a", "5 inputs", "input", count=5), Node("b", "b", "output"))
+    diagram = Diagram(nodes, (Edge("a", "b"),))
+    boxes, (axes,) = slide_layout(diagram).layout.boxes, draw_diagram(diagram).axes
+    corners = [patch.get_extents().p0 for patch in axes.patches if patch.get_linewidth()]
+    for node in nodes:  # two outlines behind a stack, further right and further up
+        box = boxes[node.key]
+        wanted = [(box.x - box.width / 2 + s, box.y + box.height / 2 - s) for s in (0, 5, 10)]
+        shifted = axes.transData.transform(wanted)
+        found = [any(c == pytest.approx(xy, abs=0.01) for c in corners) for xy in shifted]
+        assert found == [True, node.count > 1, node.count > 1], node
+
+
+@pytest.mark.slow
+def test_a_network_that_is_too_large_is_summarized_as_stacks() -> None:
+    graph = cgprimer.networks.mlp("5-5-5-1")
+    short = graph_diagram(graph, scalars="all")
+    assert short.summary
+    assert [node.count for node in short.nodes if node.role in ("input", "inner")] == [5, 5, 5]
+    assert slide_layout(short).captions.smallest_text >= READABLE_SIZE
+    opened = graph_diagram(graph, scalars="all", everything=True)
+    assert not opened.summary
+    assert {node.count for node in opened.nodes} == {1}
