@@ -1,0 +1,323 @@
+"""What all plots share: sizes of text, no overlaps, distinguishable curves, axes, and arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+import cgprimer
+from cgprimer import Value, checkpoint, make_classes, memory, plot, train
+from cgprimer.core.graph.loading import parse
+from cgprimer.errors import UsageError
+from cgprimer.networks import mlp
+from cgprimer.visualization.diagrams.figure_files import save_figure
+from cgprimer.visualization.plots.loss_landscape import landscape
+from cgprimer.visualization.plots.slide import choose_log_ticks
+from cgprimer.visualization.plots.surface_plot import draw_surface
+from tests.approval import refused
+from tests.plots.plot_tools import entries, moved, numbers, run_of, runs_of
+
+SINE = parse("xw = sin(xa)")
+LINE = parse("xw = k*xa + b; parameter k = 3, b = -1")
+LOSSES = {"adam": [1.0, 0.1, 0.01], "sgd": [1.0, 0.5, 0.2]}
+TRUTH = {"k": 3.0, "b": -1.0}
+MOVED = {
+    "adam": moved({"k": [0.5, 2.0, 2.9], "b": [0.1, -0.8, -1.0]}, TRUTH),
+    "sgd": moved({"k": [0.5, 1.0], "b": [0.1, 0.0]}, TRUTH),
+}
+NEURON = parse("xo = sigmoid(a*x1 + b*x2 + c)")
+
+
+def layers(f: Callable[[Value], Value]) -> Value:
+    """Return the sum of four layers."""
+    x = Value(np.ones((100, 40)))
+    for _ in range(4):
+        x = f(x)
+    return x.sum()
+
+
+def plot_memory(dark: bool) -> Figure:
+    """Plot the memory of a recording, with and without checkpoints."""
+
+    def layer(x: Value) -> Value:
+        return (x * x).tanh() * 0.5 + x
+
+    measured = {"saved": memory(layers(layer)), "again": memory(layers(checkpoint(layer)))}
+    return plot.memory(measured, dark=dark)
+
+
+def plot_boundary(dark: bool) -> Figure:
+    """Plot the boundary of a neuron."""
+    classes = make_classes("gaussians", NEURON, samples=40)
+    return plot.boundary(train(NEURON, classes, epochs=3), classes, dark=dark)
+
+
+def plot_sweep(dark: bool) -> Figure:
+    """Plot the losses of eight runs in two panels."""
+    vary = {"optimizer": ["sgd", "adam"], "learning_rate": [0.1, 0.03, 0.01, 0.001]}
+    data = cgprimer.make_dataset(LINE, samples=50)
+    return plot.sweep(cgprimer.sweep(LINE, data, vary, epochs=3), dark=dark)
+
+
+def plot_surface(dark: bool, **options: Any) -> Figure:
+    """Plot a loss surface."""
+    return draw_surface(landscape(LINE, ["k", "b"], grid=9, steps=9), dark=dark, **options)
+
+
+PLOTS: dict[str, Callable[[bool], Figure]] = {
+    "error": lambda dark: plot.error(SINE, {"xa": 1}, dark=dark),
+    "loss and validation": lambda dark: plot.loss(
+        {
+            name: run_of(losses, validation_losses=[1.1, 0.3], settings={"steps_per_epoch": 1.5})
+            for name, losses in LOSSES.items()
+        },
+        dark=dark,
+    ),
+    "learned parameters": lambda dark: plot.parameters(MOVED, final=True, dark=dark),
+    "parameters over time": lambda dark: plot.parameters(MOVED, dark=dark),
+    "sweep": plot_sweep,
+    "cost": lambda dark: plot.cost("sum", [1, 4, 16], dark=dark),
+    "cost and time": lambda dark: plot.cost("sum", [1, 4], timed=True, dark=dark),
+    "swell": lambda dark: plot.swell("product", [1, 2, 3], dark=dark),
+    "memory": plot_memory,
+    "surface": plot_surface,
+    "surface in 3-D": lambda dark: plot_surface(dark, in_3d=True),
+    "function": lambda dark: plot.function(SINE, order=6, tangent=1.0, dark=dark),
+    "descent": lambda dark: plot.descent(LINE, optimizers=["sgd", "adam"], steps=9, dark=dark),
+    "batches": lambda dark: plot.batches(LINE, dark=dark),
+    "arrows": lambda dark: plot.surface(LINE, gradient=2, optimizers="sgd", dark=dark),
+    "boundary": plot_boundary,
+    "variance": lambda dark: plot.variance(LINE, sizes=[1, 4], batches=9, dark=dark),
+    "activations": lambda dark: plot.activations(depth=3, width=8, epochs=1, dark=dark),
+    "noise": lambda dark: plot.noise(
+        parse("y = sin(k*x); parameter k = 6"), start={"k": -1.8}, rate=1.6, seeds=3, steps=50,
+        dark=dark,
+    ),
+    "gradients": lambda dark: plot.gradients(mlp("2-3-2-1", scalars=True), dark=dark),
+    "points": lambda dark: plot.points(SINE, {"xa": [0.0, 1.0, 2.0]}, dark=dark),
+    "fit": lambda dark: plot.fit(
+        cgprimer.fit(LINE, cgprimer.make_dataset(LINE, samples=20, noise=0.1)), dark=dark
+    ),
+}  # fmt: skip
+DEFAULT = ("error", "parameters over time", "surface in 3-D", "boundary", "sweep")
+each_plot = pytest.mark.parametrize(
+    "kind", [pytest.param(k, marks=[pytest.mark.slow] * (k not in DEFAULT)) for k in PLOTS]
+)
+
+
+def texts(figure: Figure) -> list[Text]:
+    """Return all visible texts."""
+    return [
+        text
+        for text in figure.findobj(Text)
+        if isinstance(text, Text) and text.get_visible() and text.get_text().strip()
+    ]
+
+
+@each_plot
+def test_plots_are_slides_with_large_text_that_does_not_overlap(kind: str) -> None:
+    figure = PLOTS[kind](False)
+    assert figure.get_size_inches() == pytest.approx((13.333, 7.5), abs=0.01)
+    figure.draw_without_rendering()
+    assert [text.get_text() for text in texts(figure) if text.get_fontsize() < 14] == []
+    assert [text.get_text() for text in texts(figure) if "$" in text.get_text()] == []
+    for axes in figure.axes:
+        named = [line for line in axes.lines if not str(line.get_label()).startswith("_")]
+        looks = [(str(line.get_linestyle()), line.get_marker(), line.get_linewidth(),
+                  str(line._unscaled_dash_pattern)) for line in named]  # type: ignore[attr-defined]  # fmt: skip
+        assert len(set(looks)) == len(looks)  # without colors
+    if "3-D" not in kind:
+        check_separate_texts(figure)
+
+
+def check_separate_texts(figure: Figure) -> None:
+    """Check that no text leaves the slide or overlaps another text."""
+    ticks = {
+        id(text)
+        for axes in figure.axes
+        for axis in (axes.xaxis, axes.yaxis)
+        for text in axis.get_ticklabels(which="both")
+    }
+    extents = [(t.get_text(), t.get_window_extent()) for t in texts(figure) if id(t) not in ticks]
+    extents = [(text, box) for text, box in extents if box.x0 > -1000]  # ticks out of sight
+    for text, box in extents:
+        assert -1 <= box.x0 <= box.x1 <= figure.bbox.width + 1, text
+        assert -1 <= box.y0 <= box.y1 <= figure.bbox.height + 1, text
+    for (text, one), (other, two) in combinations(extents, 2):
+        width = min(one.x1, two.x1) - max(one.x0, two.x0)
+        height = min(one.y1, two.y1) - max(one.y0, two.y0)
+        assert not (width > 1 and height > 1), (text, other)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", PLOTS)
+def test_dark_plots_have_light_text_and_light_plots_are_reproducible(
+    kind: str, tmp_path: Path
+) -> None:
+    figure = PLOTS[kind](True)
+    assert max(figure.get_facecolor()[:3]) < 0.2
+    figure.draw_without_rendering()
+    assert min(text.get_fontsize() for text in texts(figure)) >= 14
+    if kind != "cost and time":
+        for name in ("a.svg", "b.svg"):
+            save_figure(PLOTS[kind](False), tmp_path / name)
+        assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+# --- axes -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "first"),
+    [("xw = 5 + 1e-12*xa", "xw - 5", "-3e-12"), ("xw = 1e6 + xa", "xw", "999,997"),
+     ("xw = 1e7*xa", "xw", "-3e7"), ("xw = 1e4*xa", "xw", "-30,000")],
+)  # fmt: skip
+def test_numbers_on_an_axis_need_no_offset(text: str, name: str, first: str) -> None:
+    figure = plot.function(parse(text), order=0)
+    figure.draw_without_rendering()
+    axes = figure.axes[0]
+    assert axes.get_ylabel() == name
+    assert numbers(axes.yaxis)[0] == first
+    assert axes.yaxis.get_offset_text().get_text() == ""
+
+
+def test_axes_are_numbered_in_steps_of_1_2_or_5() -> None:
+    figure = plot.loss(runs_of({"a": [1.0, 0.5] * 14}))
+    figure.draw_without_rendering()
+    assert numbers(figure.axes[0].xaxis) == ["0", "5", "10", "15", "20", "25"]
+    assert numbers(plot.swell("product", [3]).axes[0].xaxis) == ["3"]
+    assert numbers(plot.loss(run_of([1.0])).axes[0].xaxis) == ["1"]
+
+
+@given(st.floats(1, 10), st.sampled_from([1.001, 1.3, 2, 5, 20, 99, 1e3, 1e9, 1e200]))
+def test_a_logarithmic_axis_has_two_to_twelve_numbers(low: float, factor: float) -> None:
+    ticks = choose_log_ticks(low, low * factor)
+    assert 2 <= len(ticks) <= 12
+    assert low <= ticks[0] < ticks[-1] <= low * factor
+    assert sorted(set(ticks)) == list(ticks)
+
+
+def test_long_names_make_a_narrower_legend() -> None:
+    graph = parse("a_very_long_name_for_an_output = sin(x_and_a_long_name_too)")
+    figure = plot.function(graph, order=2, tangent=0.5)
+    figure.draw_without_rendering()
+    box = figure.legends[0].get_window_extent()
+    assert 0 <= box.x0 < box.x1 <= figure.bbox.width
+
+
+# --- what single plots show -----------------------------------------------------------------------
+
+
+def test_memory_bars_are_labelled_with_totals() -> None:
+    assert entries(PLOTS["memory"](False)) == ["saved: 512.0 kB", "again: 128.0 kB"]
+    with refused(UsageError):
+        plot.memory({})
+
+
+def test_a_sweep_has_a_panel_for_each_value_and_a_line_for_each_run() -> None:
+    vary = {"epochs": [3], "optimizer": ["sgd", "adam"], "learning_rate": [0.1, 0.01, 1e9]}
+    found = cgprimer.sweep(LINE, cgprimer.make_dataset(LINE, samples=50), vary)
+    figure = plot.sweep(found)
+    titles = [axes.get_title() for axes in figure.axes]
+    assert titles == ["sgd\ndiverges: 3, 1e9", "adam\ndiverges: 3, 1e9"]
+    for axes, name in zip(figure.axes, ("sgd", "adam"), strict=True):
+        runs = [run for settings, run in zip(found.varied, found.runs, strict=True)
+                if settings["optimizer"] == name]  # fmt: skip
+        for line, run in zip(axes.lines, runs, strict=True):
+            if run.stopped != "diverged":
+                start = [] if axes.get_xlabel() == "step" else [run.start_loss]
+                assert list(line.get_ydata()) == [*start, *(run.step_losses or run.epoch_losses)]
+    assert len(entries(figure)) == 3
+
+
+def test_a_decision_boundary_separates_the_drawn_samples() -> None:
+    classes = make_classes("gaussians", NEURON, samples=60)
+    run = train(NEURON, classes, epochs=10, learning_rate=0.3, loss="cross-entropy")
+    figure = plot.boundary(run, classes)
+    (axes,) = figure.axes
+    drawn = {str(line.get_label()): line.get_xydata() for line in axes.lines}
+    inputs = np.stack([classes.inputs["x1"], classes.inputs["x2"]], axis=1)
+    targets = classes.targets["xo"]
+    predicted = run.predict(classes)["xo"] > 0.5
+    for value in (0, 1):
+        assert sorted(map(tuple, drawn[f"xo = {value}"])) == sorted(
+            map(tuple, inputs[targets == value])
+        )
+    wrong = inputs[predicted != targets]
+    assert sorted(map(tuple, drawn["wrong prediction"])) == sorted(map(tuple, wrong))
+    line = drawn["_boundary"]
+    outputs = run.predict({"x1": line[:, 0], "x2": line[:, 1]})["xo"]
+    assert outputs == pytest.approx(np.full(len(line), 0.5), abs=0.01)
+
+
+def test_costs_have_a_band_and_curves_that_stop_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cgprimer.visualization.plots.cost_plot._MAX_SYMBOLIC", 4)
+    figure = plot.cost("sum", [4, 8], bound=3)
+    assert {"cheap gradient: up to 3 times the function", "the function alone"} < {*entries(figure)}
+    assert "symbolic, up to 4, then slow" in entries(figure)
+    (end,) = [line for line in figure.axes[0].lines if line.get_label() == "_end"]
+    assert list(end.get_xdata()) == [4]
+    assert "stops at 4" in [text.get_text() for text in figure.axes[0].texts]
+    (single,) = plot.cost("neuron", [4]).axes
+    (band,) = single.collections
+    assert np.ptp(band.get_paths()[0].vertices[:, 0]) > 0  # type: ignore[index]
+    deep = plot.swell("product", [1, 2, 30])
+    assert "symbolic derivative, as one formula: too large beyond depth 2" in entries(deep)
+    assert "94" in [text.get_text() for text in plot.swell("product", [1, 3]).axes[0].texts]
+
+
+# --- arguments ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments"),
+    [
+        ("error", {"at": 1}), ("error", {"at": {"xa": "1"}}), ("error", {"of": 1}),
+        ("error", {"schemes": 3}), ("error", {"steps": [0.1, "b"]}), ("error", {"steps": []}),
+        ("error", {"steps": -1.0}), ("function", {"low": "a"}), ("function", {"at": [1]}),
+        ("function", {"order": 1.5}), ("function", {"order": 7}), ("function", {"order": -1}),
+        ("function", {"tangent": np.nan}), ("cost", {"family": ["sum"]}), ("cost", {"sizes": "8"}),
+        ("cost", {"methods": 1}), ("cost", {"bound": np.inf}), ("cost", {"bound": 0.5}),
+        ("swell", {"depths": 2.5}), ("swell", {"family": None}), ("surface", {"over": 3}),
+        ("surface", {"data": [1.0]}), ("surface", {"ranges": [(0, 1), 2]}),
+        ("surface", {"ranges": [("a", 1), (0, 1)]}), ("surface", {"start": {"k": "b"}}),
+        ("surface", {"rates": {"sgd": "fast"}}), ("surface", {"rates": 0.1}),
+        ("surface", {"steps": 1.5}), ("surface", {"steps": 0}), ("surface", {"optimizers": 3}),
+        ("loss", {"smooth": 2.5}), ("loss", {"smooth": "all"}), ("loss", {"by": None}),
+        ("loss", {"log": 3}), ("parameters", {"names": 3}), ("variance", {"batches": 1}),
+    ],
+)  # fmt: skip
+def test_wrong_arguments_are_usage_errors(kind: str, arguments: dict[str, Any]) -> None:
+    first: dict[str, list[Any]] = {
+        "error": [SINE], "function": [SINE], "surface": [LINE], "loss": [run_of([1.0, 0.5])],
+        "parameters": [moved({"k": [0.0, 1.0]})], "variance": [LINE],
+    }  # fmt: skip
+    with pytest.raises(UsageError):
+        getattr(plot, kind)(*first.get(kind, []), **{"at": {"xa": 1}} | arguments
+                            if kind == "error" else arguments)  # fmt: skip
+
+
+def test_functions_points_and_errors_of_a_loss() -> None:
+    """(2a + b - 3)^2 at b = 0: 9, 1 and 1 for a = 0, 1, 2; the slopes are -12, -4 and 4."""
+    graph = cgprimer.parse("xw = a*xa + b")
+    at = {"xa": 2.0, "b": 0.0, "target": 3.0}
+    whole = {"loss": "squared-error", "wrt": "a"}
+    for figure in (
+        plot.function(graph, 0, 2, at=at, **whole),  # type: ignore[arg-type]
+        plot.points(graph, {**at, "a": [0.0, 1.0, 2.0]}, **whole),  # type: ignore[arg-type]
+    ):
+        value, slope = (line for line in figure.axes[0].lines if "loss" in str(line.get_label()))
+        for line, expected in ((value, [9, 1, 1]), (slope, [-12, -4, 4])):
+            found = np.interp([0, 1, 2], line.get_xdata(), line.get_ydata())
+            assert found == pytest.approx(expected)
+    titled = plot.error(graph, {**at, "a": 1.0}, **whole)  # type: ignore[arg-type]
+    assert "d loss / d a" in titled.axes[0].get_title()

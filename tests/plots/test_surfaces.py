@@ -1,0 +1,338 @@
+"""Loss surfaces over two parameters, and the paths of optimizers on them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cgprimer
+from cgprimer import load, parse, plot
+from cgprimer.errors import MissingValueError, UsageError
+from cgprimer.training.data import make_dataset
+from cgprimer.training.loop import train
+from cgprimer.training.objective import Objective, loss_and_gradient
+from cgprimer.visualization.diagrams.figure_files import encode_figure
+from cgprimer.visualization.plots import slide
+from cgprimer.visualization.plots.loss_landscape import Landscape, landscape
+from cgprimer.visualization.plots.loss_surface import LossSurface, build_loss_surface
+from cgprimer.visualization.plots.surface_3d import find_visible_points
+from cgprimer.visualization.plots.surface_plot import draw_surface
+from tests.approval import refused
+from tests.plots.plot_tools import entries, numbers
+
+LINE = parse("xw = k*xa + b; parameter k = 3, b = -1")
+
+# --- losses on a grid -----------------------------------------------------------------------------
+
+
+def test_heights_are_mean_losses_and_lowest_at_the_true_values() -> None:
+    data = make_dataset(LINE, samples=50)
+    found = landscape(LINE, ["b", "k"], data, grid=5, steps=1, ranges=[(-2, 2), (1, 4)])
+    losses = loss_and_gradient(LINE, data, reduction="mean")
+    for row, k in enumerate(found.second):
+        for column, b in enumerate(found.first):
+            assert found.losses[row, column] == pytest.approx(losses({"k": k, "b": b})[0])
+    assert landscape(LINE, ["k", "b"], steps=1).lowest == (3.0, -1.0)
+    found = landscape(load("lecture"), ["ab", "cd"], steps=1)
+    assert found.lowest == found.reference == (1.0, 3.0)
+
+
+def test_a_file_has_the_columns_that_the_loss_needs(tmp_path: Path) -> None:
+    two = parse("xo = k*xa + b; xp = b*xa; parameter k = 3, b = -1; output xo, xp")
+    file = tmp_path / "classes.csv"
+    file.write_text("xa,label\n1,0\n2,1\n-1,1\n", encoding="utf-8")
+    loss = "softmax-cross-entropy"
+    found = landscape(two, ["k", "b"], file, grid=3, steps=1, loss=loss)
+    x, k, b = np.array([1.0, 2.0, -1.0]), found.first[0], found.second[0]
+    logits = np.stack([k * x + b, b * x])
+    mean = (np.log(np.exp(logits).sum(axis=0)) - logits[[0, 1, 1], [0, 1, 2]]).mean()
+    assert found.losses[0, 0] == pytest.approx(mean, rel=1e-12)
+
+
+_DEEP = "input x[3]; parameter V[4,3], W[2,4], b[4]; xh = tanh(V @ x + b); xw = sum(W @ xh)"
+_NORM = "input x[3]; parameter g[3], w[3]; xw = batchnorm(x, g, w) @ g"
+
+
+@pytest.mark.parametrize(
+    ("text", "over"),
+    [
+        (_DEEP, ("V[1,2]", "W[0,3]")), (_DEEP, ("b[1]", "W[1,1]")), (_NORM, ("g[0]", "w[2]")),
+        ("input x[2,3]; parameter V[3,2], u[2]; xw = sum((x @ V) @ u)", ("V[0,1]", "u[1]")),
+        ("xw = log(k*k*xa^2)*b + 0*c", ("k", "b")), ("xw = xa; xv = k + b", ("k", "b")),
+    ],
+)  # fmt: skip
+def test_all_points_of_a_grid_are_computed_at_once(
+    text: str, over: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph, draw = parse(text), np.random.default_rng(0)
+    at = {n: draw.normal(size=graph.shapes.get(n, ())) for n in graph.parameters}
+    data = make_dataset(graph, truth=at, samples=70, noise=1.0)
+    calls: list[int] = []
+    sums = Objective.sums
+    monkeypatch.setattr(Objective, "sums", lambda *args: calls.append(1) or sums(*args))
+    found = landscape(graph, over, data, at=at, optimizers="none", grid=4)
+    assert len(calls) == (16 if text == _NORM else 0)  # statistics of a batch depend on the point
+    losses = loss_and_gradient(graph, data, reduction="mean")
+    for row, second in enumerate(found.second):
+        for column, first in enumerate(found.first):
+            point = {n: value.copy() for n, value in at.items()}
+            for name, value in zip(over, (first, second), strict=True):
+                whole, _, rest = name.partition("[")
+                point[whole][tuple(map(int, rest[:-1].split(","))) if rest else ()] = value
+            expected = losses(point)[0]
+            assert found.losses[row, column] == pytest.approx(expected, rel=1e-9, nan_ok=True)
+
+
+def test_compiled_code_computes_the_surface_of_many_samples(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graph = parse("xw = a*tanh(b*xa); parameter a = 2, b = 0.5")
+    few = landscape(graph, grid=9, steps=5)
+    monkeypatch.setattr("cgprimer.visualization.plots.grid_losses.MANY_SAMPLES", 100)
+    many = landscape(graph, grid=9, steps=5)
+    np.testing.assert_allclose(many.losses, few.losses, rtol=1e-12, atol=1e-20)
+    np.testing.assert_allclose(many.paths[0].points, few.paths[0].points, rtol=1e-9, atol=1e-9)
+
+
+def test_a_graph_without_inputs_is_a_function() -> None:
+    graph = load("paraboloid")
+    found = landscape(graph, ["x", "y"], steps=5)
+    assert (found.function, found.reference) == ("f", None)  # no data, so no values are true
+    assert found.losses == pytest.approx(2 * found.first**2 + 3 * found.second[:, None] ** 2)
+    assert found.start.tolist() == [4.0, 5.0]
+    assert found.has_inner_minimum
+    assert found.lowest == pytest.approx((0.0, 0.0), abs=1e-12)
+    assert not landscape(graph, ["x", "y"], ranges=[(1, 7), (2, 8)], steps=1).has_inner_minimum
+    plane, valley = (f"parameter a = 1, b = 2; f = {f}; output f" for f in ("a - b", "(a - b)^2"))
+    assert not landscape(parse(plane), ["a", "b"], steps=1).has_inner_minimum
+    assert landscape(parse(valley), ["a", "b"], steps=1).has_inner_minimum
+    outside = plot.surface(graph, ["x", "y"], steps=3, ranges=[(1, 7), (2, 8)])
+    assert "no minimum" in outside.get_suptitle()
+
+
+@pytest.mark.parametrize(
+    ("text", "minimum"),
+    [
+        ("f = (1 - a)^2 + 100*(b - a^2)^2", (1.0, 1.0)),
+        ("f = (a - 20)^2 + exp(b) - b", (20.0, 0.0)),
+        ("f = sqrt(1 + a^2 + 9*b^2)", (0.0, 0.0)),
+    ],
+)
+def test_the_usual_range_holds_the_minimum_and_the_start(
+    text: str, minimum: tuple[float, float]
+) -> None:
+    found = landscape(parse(f"parameter a = -1.2, b = 1; {text}; output f"), ["a", "b"], steps=1)
+    for side, least, begin in zip((found.first, found.second), minimum, (-1.2, 1.0), strict=True):
+        assert side[0] < least < side[-1]
+        assert side[0] < begin < side[-1]
+
+
+def test_declared_values_are_true_only_if_data_were_made_from_them() -> None:
+    made = make_dataset(LINE, samples=20)
+    own = cgprimer.Dataset.from_arrays(made.inputs, made.targets)
+    for data, at, label in (
+        (None, None, "true values"), (made, None, "true values"), (own, None, "declared values"),
+        (own, {"k": 2.0}, "given values"), (None, {"k": 2.0}, "true values"),
+    ):  # fmt: skip
+        found = landscape(LINE, ["k", "b"], data, at=at, grid=5, optimizers=())
+        assert entries(draw_surface(found)) == [label]
+    other = make_dataset(LINE, samples=20, truth={"k": 1.0, "b": 0.0})
+    assert landscape(LINE, ["k", "b"], other, grid=5, optimizers=()).reference == (1.0, 0.0)
+    assert landscape(LINE, ["k", "b"], loss="output", steps=1).reference_kind == "declared"
+
+
+@pytest.mark.parametrize(
+    ("over", "options", "words"),
+    [
+        (["k"], {}, ""),
+        (["k", "k"], {}, ""),
+        (["k", "xa"], {}, "'xa'"),
+        (["k", "b"], {"optimizers": ["adamm"]}, "adamm"),
+        (["k", "b"], {"ranges": [(1, 0), (0, 1)]}, "ascend"),
+        (["k", "b"], {"ranges": [(0, 1)]}, ""),
+        (["k", "b"], {"rates": {"sgd": -1.0}}, "positive"),
+        (["k", "b"], {"start": {"xa": 1.0}}, "start"),
+        (["k", "b"], {"at": {"xa": 1.0}}, "'xa'"),
+    ],
+)
+def test_wrong_arguments_are_refused(over: list[str], options: dict[str, Any], words: str) -> None:
+    with refused(UsageError, words):
+        landscape(LINE, over, grid=3, **options)
+    with pytest.raises(MissingValueError, match="'c'"):
+        landscape(parse("xw = a*xa + b*xa^2 + c; parameter a = 1, b = 1"), ["a", "b"])
+    with refused(UsageError, "'w'") as found:
+        landscape(
+            parse("input x[2]; parameter w[2] = [3, -1], b = 0.5; xw = x @ w + b"), ["w", "b"]
+        )
+    assert "w[0]" in found.value.hint
+
+
+# --- paths ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam"])
+def test_a_path_consists_of_the_steps_of_training(optimizer: str) -> None:
+    data, start = make_dataset(LINE, samples=50), {"k": 1.0, "b": 2.0}
+    found = landscape(
+        LINE, ["k", "b"], data, start=start, optimizers=[optimizer], rates={optimizer: 0.05},
+        steps=30, grid=3,
+    )  # fmt: skip
+    run = train(
+        LINE, data, optimizer=optimizer, learning_rate=0.05, start=start, schedule="constant",
+        batch_size=None, epochs=30,
+    )  # fmt: skip
+    (path,) = found.paths
+    assert path.points[0].tolist() == [1.0, 2.0]
+    assert path.points[-1] == pytest.approx([run.parameters["k"], run.parameters["b"]], rel=1e-9)
+    assert path.losses[:-1] == pytest.approx(run.step_losses, rel=1e-9)
+
+
+def test_chosen_rates_decrease_the_loss_and_diverged_paths_stay_finite() -> None:
+    for path in landscape(load("lecture"), ["ab", "cd"], grid=3).paths:
+        assert path.losses[-1] < path.losses[0] / 100
+        assert not path.diverged
+    found = landscape(load("lecture"), ["ab", "cd"], rates={"sgd": 1.0}, optimizers=["sgd"], grid=3)
+    assert found.paths[0].diverged
+    assert np.isfinite(found.paths[0].points).all()
+
+
+# --- pictures -------------------------------------------------------------------------------------
+
+
+def test_a_parabola_is_exact_between_grid_points() -> None:
+    side = np.arange(4.0)
+    losses = side**2 + side[:, None] ** 2 - 1
+    unused = lambda two: (0.0, two)  # noqa: E731
+    found = Landscape(("k", "b"), side, side, losses, None, "", (), side[:2], unused)
+    surface = build_loss_surface(found)
+    fine = np.arange(13) / 4
+    assert surface.losses == pytest.approx(fine**2 + fine[:, None] ** 2 - 1)
+    x, y = np.array([0.0, 0.25, 3.0]), np.array([2.0, 0.125, 3.0])
+    between = (0.25**2 + 0.25**2 / 2 - 1, 17.0)  # bilinear: the mean of two grid points
+    assert surface.interpolate_heights(x, y) == pytest.approx([3.0, *between])
+
+
+def test_a_surface_hides_what_is_behind_it() -> None:
+    """A ridge between the eye and one of three points."""
+    first = second = np.linspace(-1.0, 1.0, 41)
+    heights = np.where(np.abs(second)[:, None] < 0.06, 1.0, 0.0) * np.ones(41)
+    shown = LossSurface(first, second, heights, 0.0, logarithmic=False)
+    points = np.array([[0.0, -0.8, 0.0], [0.0, 0.15, 0.0], [0.0, 0.95, 0.0]])
+    assert find_visible_points(shown, points, (60.0, -90.0)).tolist() == [True, False, True]
+    assert find_visible_points(shown, points, (60.0, 90.0)).tolist() == [True, True, True]
+    aside = np.array([[0.9, -0.15, 0.0], [0.9, 0.15, 0.0]])
+    assert find_visible_points(shown, aside, (60.0, -90.0)).tolist() == [True, False]
+
+
+def test_legends_name_paths_and_marks_inside_and_outside_of_the_picture() -> None:
+    start = {"k": -20.0, "b": -20.0}
+    found = landscape(LINE, ["k", "b"], start=start, ranges=[(0, 2), (-3, 1)], grid=9, steps=3)
+    for in_3d in (False, True):
+        seen = entries(draw_surface(found, in_3d=in_3d))
+        assert {"true values: outside the picture", "start: outside the picture"} <= {*seen}
+        assert sum("leaves the picture" in text for text in seen) == len(found.paths)
+    inside = landscape(LINE, ["k", "b"], ranges=[(0, 3), (-3, 1)], grid=9, steps=1)
+    figure = draw_surface(inside)
+    axes = figure.axes[0]
+    assert [text.partition(",")[0] for text in entries(figure)[:1]] == ["gradient descent"]
+    assert (axes.get_xlabel(), axes.get_ylabel(), figure.axes[1].get_ylabel()) == (
+        "k", "b", "mean loss",
+    )  # fmt: skip
+    marks = {str(line.get_label()): line for line in axes.lines}
+    assert marks["true values"].get_xydata().tolist() == [[3.0, -1.0]]
+    assert not marks["true values"].get_clip_on()  # a mark on the edge is drawn completely
+    assert marks["start"].get_xydata()[0] == pytest.approx(inside.start)
+    paths = [line for line in axes.lines if "rate" in str(line.get_label())]
+    for line, path in zip(paths, inside.paths, strict=True):
+        assert np.asarray(line.get_xydata()) == pytest.approx(path.points)
+    sizes = [line.get_markersize() for line in paths]  # equal paths stay visible
+    assert sizes == sorted(set(sizes), reverse=True)
+
+
+def test_missing_losses_are_hatched_and_named() -> None:
+    found = landscape(parse("xw = log(k*xa + b); parameter k=3, b=5"), ["k", "b"], grid=21, steps=9)
+    figure = draw_surface(found)
+    (patch,) = [patch for patch in figure.axes[0].patches if patch.get_hatch()]
+    assert patch.get_label() == "no finite loss"
+    assert "no finite loss" in entries(figure)
+    assert "no surface: no finite loss" in entries(draw_surface(found, in_3d=True))
+
+
+@pytest.mark.slow
+def test_flat_and_negative_surfaces_are_drawn() -> None:
+    for loss in ("0*out", "out*target - 5"):
+        found = landscape(LINE, ["k", "b"], grid=5, steps=3, loss=loss)
+        for in_3d in (False, True):
+            encode_figure(draw_surface(found, in_3d=in_3d), "png")
+
+
+@pytest.mark.parametrize(
+    "ranges", [[(0.4, 0.7), (1, 1.2)], [(-1, 1.5), (0, 1)], [(2.5, 3.5), (-1.5, -0.5)]]
+)
+@pytest.mark.parametrize("in_3d", [False, True])
+def test_a_scale_of_losses_has_at_least_two_numbers(
+    ranges: list[tuple[float, float]], in_3d: bool
+) -> None:
+    figure = draw_surface(
+        landscape(LINE, ["k", "b"], ranges=ranges, grid=9, optimizers=()), in_3d=in_3d
+    )
+    figure.draw_without_rendering()
+    axis = figure.axes[0].zaxis if in_3d else figure.axes[1].yaxis  # type: ignore[attr-defined]
+    assert len(numbers(axis)) >= 2
+    assert len(set(numbers(axis))) == len(numbers(axis))
+    if in_3d:  # heights are logarithmic where colors are
+        ticks = {text.get_text(): z for z, text in zip(
+            figure.axes[0].get_zticks(), figure.axes[0].get_zticklabels(), strict=True)}  # type: ignore[attr-defined]  # fmt: skip
+        values = [float(text.replace(",", "")) for text in ticks]
+        logarithmic = np.allclose([*ticks.values()], np.log10(values))
+        assert logarithmic or np.allclose([*ticks.values()], values)
+
+
+def test_data_are_a_dataset_or_a_file(tmp_path: Path) -> None:
+    data = make_dataset(LINE, samples=20)
+    data.save(tmp_path / "line.csv")
+    options: dict[str, Any] = {"optimizers": "none", "ranges": [(0, 1), (0, 1)]}
+    first = plot.surface(LINE, data=data, **options)
+    older = plot.surface(LINE, dataset=data, **options)  # the older name
+    assert encode_figure(first, "svg") == encode_figure(older, "svg")
+    file = plot.surface(LINE, ("k", "b"), tmp_path / "line.csv", **options)
+    assert entries(file) == ["declared values: outside the picture"]
+
+
+# --- arrows of the gradient -----------------------------------------------------------------------
+
+
+def arrows(figure: slide.Figure) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the tails and the tips of the arrows of a gradient."""
+    drawn = [text for axes in figure.axes for text in axes.texts if text.arrow_patch is not None]
+    return [(np.array(text.xyann), np.array(text.xy)) for text in drawn]
+
+
+def test_an_arrow_points_down_the_gradient_on_the_scales_of_the_axes() -> None:
+    start = {"k": 4.0, "b": 100.0}
+    data = make_dataset(LINE, samples=50)
+    figure = plot.surface(
+        LINE, data=data, ranges=[(-3.0, 6.0), (-200.0, 200.0)], start=start, gradient=1,
+        optimizers="none",
+    )  # fmt: skip
+    ((tail, tip),) = arrows(figure)
+    _, slope = cgprimer.loss_and_gradient(LINE, data, reduction="mean")(start)
+    down = -np.array([slope["k"], slope["b"]])
+    assert tail.tolist() == [4.0, 100.0]
+    assert (tip - tail) / np.linalg.norm(tip - tail) == pytest.approx(down / np.linalg.norm(down))
+    assert figure.axes[0].texts[-1].get_text() == "-gradient"
+
+
+def test_arrows_are_spread_over_a_path() -> None:
+    graph = load("paraboloid")
+    for loss in (None, "output"):
+        found = arrows(plot.surface(graph, ["x", "y"], gradient=3, loss=loss))
+        assert len(found) == 3
+        assert found[0][0].tolist() == [4.0, 5.0]
+        gaps = [np.hypot(*(a - b)) for k, (a, _) in enumerate(found) for b, _ in found[:k]]
+        assert min(gaps) > 0.5
+    with refused(UsageError):
+        plot.surface(graph, ["x", "y"], gradient=3, optimizers="none")
