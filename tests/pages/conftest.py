@@ -1,7 +1,9 @@
-"""A headless chromium, started once for all tests of a process that need one."""
+"""A headless chromium, started once for all tests of a process that need one; data of a page."""
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -87,3 +89,11 @@ def press(browser: Any, *keys: str) -> None:
 
     for key in keys:
         ActionChains(browser).send_keys(key).perform()
+
+
+def read_data(page: str) -> dict[str, Any]:
+    """Return the data that a page of steps contains."""
+    found = re.search(r'<script[^>]*type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL)
+    assert found
+    data: dict[str, Any] = json.loads(found[1])
+    return data

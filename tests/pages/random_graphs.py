@@ -10,9 +10,15 @@ from cgprimer.core.operations import Primitive, primitives
 WRITTEN = {"add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "^", "neg": "-", "copy": ""}
 TAME = ("sin", "cos", "tanh", "sigmoid", "atan", "softplus", "max", "min")  # finite everywhere
 
+# A later contribution of an edge is computed first; a tail is used twice inside of one vertex.
+LATE = "xw = (xa-k)/xa; input xa=2; parameter k=1"
+LATER = "x0 = ((min(m,xb)+(xb-k))/xb)\nxw = x0*xb+x0\ninput xb=-0.3; parameter m=0,k=1.3"
+# Two variables use sin(xa), and only one can be its neighbour in the program.
+SHARED = "x0 = sin(xa)*k; xw = x0 + sin(xa)\ninput xa=1; parameter k=2"
+
 
 class Problem(NamedTuple):
-    """What is handed to ``stepping``: the text of a graph, and of what and how."""
+    """The arguments of ``stepping``: the text of a graph, output, names and level."""
 
     text: str
     of: str
@@ -21,7 +27,7 @@ class Problem(NamedTuple):
 
 
 def problem(seed: int) -> Problem:
-    """The same one for the same seed. Its output may be an inner variable, and so may ``wrt``."""
+    """Return a graph determined by the seed; output and names can be inner variables."""
     rng = random.Random(seed)
     rows = [row for row in primitives() if row.built_in and row.name not in WRITTEN]
     inputs = [f"xa{k}" for k in range(rng.randint(1, 2))]
@@ -30,7 +36,7 @@ def problem(seed: int) -> Problem:
     variables = [f"y{k}" for k in range(rng.randint(1, 6))]
     for name in variables:
         lines.append(f"{name} = {_expression(rng, rows, known, shared, rng.randint(1, 4))}")
-        known += [name] * 3  # more likely than an input, so that the graph is deep
+        known += [name] * 3  # more likely than an input, so the graph is deep
     for role, names in (("input", inputs), ("parameter", parameters)):
         values = (f"{name}={rng.uniform(-2, 2):.2f}" for name in names)
         lines.append(f"{role} {', '.join(values)}")

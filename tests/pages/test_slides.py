@@ -1,0 +1,180 @@
+"""Slides of steps: nothing overlaps, vertices are complete or counted, columns do not move."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+import cgprimer
+from cgprimer.visualization.diagrams.geometry import Box
+from cgprimer.visualization.diagrams.theme import theme
+from cgprimer.visualization.pages.stepping.slide_picture import (
+    READABLE,
+    bounding_box,
+    choose_window,
+    cut_line,
+    split_into_dashes,
+)
+from cgprimer.visualization.pages.stepping.step_frames import Stepping, stepping
+from cgprimer.visualization.pages.stepping.step_slides import (
+    draw_slide,
+    format_headline,
+    lay_out_slide,
+)
+from cgprimer.visualization.pages.stepping.vertex_positions import SceneLayout
+
+LONG = (
+    "long_name = sin(xa)*cos(xa) + exp(-xa^2)*k - tanh(k*xa)*sigmoid(xa + k)"
+    " + log(1 + xa^2)*sqrt(2 + xa)*cos(k*xa) - xa/(1 + k^2); input xa = -0.5; parameter k = 1.5"
+)
+NAMES = (
+    "the_temperature_of_oven_a = sin(the_temperature_of_input1)*k_heat_transfer_coefficient\n"
+    "xw = exp(the_temperature_of_oven_a)*the_temperature_of_input1\n"
+    "input the_temperature_of_input1 = -1.2345678e-103; parameter k_heat_transfer_coefficient=-1e99"
+)
+NUMBERS = (
+    "xb = 1e-4*xa*k; xc = sin(xa)*1.2345e-5; xd = xb*xc; xe = xb - xc*1e3; xf = xd*xe*xa"
+    "; input xa = -0.712345; parameter k = 1.2345"
+)
+CASES: dict[str, tuple[str, str, dict[str, Any], tuple[int, ...]]] = {
+    "lecture": ("lecture", "reverse", {}, (2, 15, 23)),
+    "mazur": ("mazur", "forward", {"wrt": ["w1"]}, (10, 50)),
+    "olah": ("olah", "path-sum", {}, (8, 12)),
+    "baydin": ("baydin", "finite-difference", {}, (20, 36)),
+    "operations": ("lecture", "reverse", {"level": "operations"}, (2, 15)),
+    "network": ("network", "reverse", {}, (1, 150)),
+    "long": (LONG, "reverse", {}, (9, 40)),
+    "long operations": (LONG, "reverse", {"level": "operations"}, (3, 58)),
+    "long names": (NAMES, "reverse", {}, (5, 12)),
+    "long numbers": (NUMBERS, "reverse", {}, (12, 17)),
+}
+
+
+def show(graph: str, method: str, **options: Any) -> Stepping:
+    """Step through an example or a text."""
+    made = cgprimer.parse(graph) if "=" in graph else cgprimer.load(graph)
+    return stepping(made, of=made.outputs[0], methods=[method], title="A title", **options)
+
+
+def draw(shown: Stepping, method: str, *numbers: int) -> list[Figure]:
+    """Draw the slides of some steps, counted from 1."""
+    frames, place = shown.frames(method), lay_out_slide(shown, method)
+    chosen = [frames[min(number, len(frames)) - 1] for number in numbers]
+    return [draw_slide(shown, method, frame, place, dark=number % 2 == 0)
+            for number, frame in enumerate(chosen)]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n != "lecture")) for n in CASES]
+)
+def test_slides_can_be_read_and_vertices_are_complete_or_counted(name: str) -> None:
+    graph, method, options, numbers = CASES[name]
+    shown = show(graph, method, **options)
+    frames = shown.frames(method)
+    for number, figure in zip(numbers, draw(shown, method, *numbers), strict=True):
+        check_texts(figure)
+        pane, names = figure.axes[1], {vertex.name for vertex in shown.scene.vertices}
+        width, height = pane.get_xlim()[1], pane.get_ylim()[0]
+        texts = [t.get_text() for t in pane.texts]
+        more = [int(t.split()[1]) for t in texts if t.endswith(" more")]
+        assert len(names & set(texts)) + sum(more) == len(names)
+        assert name != "lecture" or not more
+        for patch in pane.patches:
+            box = patch.get_path().get_extents(patch.get_patch_transform())
+            assert -0.5 <= box.x0 <= box.x1 <= width + 0.5
+            assert -0.5 <= box.y0 <= box.y1 <= height + 0.5
+        lit = names & set(frames[min(number, len(frames)) - 1].step.vertices)
+        assert len(lit) != 1 or lit <= set(texts)
+        labels = {theme(False).roles[vertex.role].label for vertex in shown.scene.vertices}
+        others = {style.label for style in theme(False).roles.values()} - labels
+        assert labels <= set(texts)
+        assert not others & set(texts)
+
+
+def check_texts(figure: Figure) -> None:
+    """Check that all texts are large and separate, also from the frame around a number."""
+    canvas: Any = FigureCanvasAgg(figure)
+    renderer, unit = canvas.get_renderer(), figure.dpi / 72
+    texts = [t for axes in figure.axes for t in axes.texts if t.get_text().strip()]
+    boxes = [(t, t.get_window_extent(renderer)) for t in texts]
+    assert tuple(figure.get_size_inches() * 72) == (960.0, 540.0)
+    assert min(float(t.get_fontsize()) for t in texts) >= 14 - 1e-9
+    for text, box in boxes:
+        assert -0.5 <= box.x0 <= box.x1 <= figure.bbox.width + 0.5, text
+        assert -0.5 <= box.y0 <= box.y1 <= figure.bbox.height + 0.5, text
+    for (text, a), (other, b) in combinations(boxes, 2):
+        across, along = min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0)
+        assert across <= 0.5 or along <= 4, (text, other)  # 4: above and below letters
+    for text, box in boxes:
+        if text.get_bbox_patch() is None:
+            continue
+        around = box.padded(4 * unit)
+        for other, its in boxes:
+            level = abs(its.y0 + its.y1 - around.y0 - around.y1) < 10
+            separate = its.x1 <= around.x0 or around.x1 <= its.x0
+            assert other is text or separate or not level, (text, other)
+
+
+def test_columns_stay_where_they_are_and_headlines_are_equations() -> None:
+    columns = set()
+    for figure in draw(show("lecture", "forward"), "forward", 1, 20, 40):
+        texts = {t.get_text(): t.get_position() for t in figure.axes[0].texts}
+        columns.add((texts["value"][0], texts["tangent"][0]))
+    assert len(columns) == 1
+    lines = [format_headline(frame) for frame in show("olah", "path-sum").frames("path-sum")]
+    assert {"path 1: b → c → e: 2", "c = a + b = 3"} <= {*lines}
+
+
+# --- the part of a graph that a slide shows -------------------------------------------------------
+
+
+@settings(max_examples=25)
+@given(st.integers(1, 7), st.integers(1, 8), st.booleans(), st.data())
+def test_windows_hold_complete_vertices_and_what_is_highlighted(
+    columns: int, rows: int, across: bool, data: st.DataObject
+) -> None:
+    jitter = st.floats(-9, 9)
+    placed = tuple(
+        Box(170.0 * i + 200 + data.draw(jitter), 110.0 * j + 200, 130, 76)
+        for i in range(columns) for j in range(rows)
+    )  # fmt: skip
+    width, height = (max(getattr(b, axis) for b in placed) + 200 for axis in ("x", "y"))
+    place = SceneLayout(placed, (), (), (), width, height, across)
+    lit = data.draw(st.integers(0, len(placed) - 1))
+    room = (data.draw(st.floats(250, 600)), data.draw(st.floats(250, 600)))
+    found = choose_window(place, room, [lit])
+    assert found.shown[lit]
+    assert found.scale >= READABLE
+    assert sum(found.shown) + sum(found.hidden_counts) == len(placed)
+    left, top, right, bottom = found.inner
+    for box, shown in zip(placed, found.shown, strict=True):
+        x, y = found.to_slide((box.x, box.y))
+        reach_x, reach_y = box.width / 2 * found.scale, box.height / 2 * found.scale
+        inside = left <= x - reach_x and x + reach_x <= right
+        assert not shown or (inside and top <= y - reach_y and y + reach_y <= bottom)
+    whole = bounding_box(place)
+    if whole.width * READABLE <= room[0] and whole.height * READABLE <= room[1]:
+        assert all(found.shown)
+
+
+def test_a_window_counts_hidden_vertices_at_the_side_where_they_are() -> None:
+    boxes = tuple(Box(200.0 * k + 100, 300.0, 130, 70) for k in range(10))
+    found = choose_window(SceneLayout(boxes, (), (), (), 2000, 600), (400, 500), [9])
+    assert found.hidden_counts[0] == 10 - sum(found.shown)
+    assert sum(found.hidden_counts) == found.hidden_counts[0]
+    ends = [found.to_slide((1800.0, 300.0)), found.to_slide((100.0, 300.0))]
+    stub = cut_line(found, ends, math.inf)
+    assert stub[-1][0] == pytest.approx(found.inner[0], abs=2.1)
+    assert split_into_dashes([(0, 0), (30, 0)], 10, 5) == [[(0, 0), (10, 0)], [(15, 0), (25, 0)]]
+    assert all(math.dist(*piece) == pytest.approx(8) for piece in split_into_dashes(stub, 8, 3))
+    single = SceneLayout((Box(100, 100, 80, 40),), (), (), (), 200, 200)
+    assert bounding_box(single) == Box(92, 100, 112, 56)
+    wide = SceneLayout((Box(500, 100, 900, 70), Box(500, 900, 100, 70)), (), (), (), 1000, 1000)
+    assert choose_window(wide, (400, 400), [0]).shown == (True, False)

@@ -1,0 +1,402 @@
+"""Steps of the methods: each ends at the derivative, and contributions on edges add up."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cgprimer
+from cgprimer.analysis.element_graph import expand_elements
+from cgprimer.core.methods.step_rule import StepRule
+from cgprimer.errors import CgprimerError, DifferentiationError, UsageError
+from cgprimer.support.files import format_json
+from cgprimer.visualization.diagrams.text_layout import measure_text
+from cgprimer.visualization.pages.stepping.method_walks import METHODS
+from cgprimer.visualization.pages.stepping.slide_tables import (
+    format_shifted_value,
+    format_value,
+    measure_columns,
+)
+from cgprimer.visualization.pages.stepping.step_frames import Frame, Stepping, stepping
+from cgprimer.visualization.pages.stepping.step_slides import format_headline
+from cgprimer.visualization.pages.stepping.step_values import encode_value
+from cgprimer.visualization.pages.stepping.vertex_positions import LETTER, lay_out_scene
+from tests.approval import refused
+from tests.pages.random_graphs import LATE, LATER, SHARED, Problem, problem
+
+LECTURE = cgprimer.load("lecture")
+FILES = sorted((Path(__file__).parents[2] / "examples").glob("*.cg"))
+F1 = """input x[2] = [1, 2]; parameter w1[2,2] = [[1, -1], [.5, -2]], w2[2] = [1, 3], y = 1
+xh = x @ w1; xr = relu(xh); xp = xr @ w2; xL = (xp - y)^2"""
+
+# --- derivatives and contributions ----------------------------------------------------------------
+
+
+def check_gradient(graph: cgprimer.ExpressionGraph, shown: Stepping, method: str) -> None:
+    """Compare the last frame of a method with the gradient by the same method."""
+    scene, last = shown.scene, shown.frames(method)[-1]
+    expected = cgprimer.gradient(graph, of=scene.target, wrt=scene.wrt, method=method)
+    size = 1.0
+    if method == "finite-difference":  # rounding of the output is divided by h
+        output = last.values[scene.row_indices[scene.target]]
+        size = 1e4 * max(1.0, abs(output or 0.0) if math.isfinite(output or 0.0) else 1.0)
+    for name, result in zip(scene.wrt, last.results, strict=True):
+        assert result is not None, name
+        if math.isfinite(expected[name]):
+            close = pytest.approx(expected[name], rel=1e-9 * size, abs=1e-12 * size)
+            assert result == close, (method, name)
+        else:
+            assert not math.isfinite(result), (method, name)
+
+
+def check_contributions(shown: Stepping) -> int:
+    """Check that contributions sum to the adjoint of their vertex; return how many were checked."""
+    scene, frames = shown.scene, shown.frames("reverse")
+    last, n_checked = frames[-1], 0
+    for vertex in scene.vertices:
+        ends = [k for k, (tail, _) in enumerate(scene.edges) if tail == vertex.name]
+        parts = [part for k in ends if (part := last.partials[k]) is not None]
+        adjoint = last.derivatives[vertex.row]
+        if adjoint is None:
+            assert not parts, vertex
+        elif vertex.name != scene.target and all(map(math.isfinite, [adjoint, *parts])):
+            size = max([1.0, *map(abs, parts)])
+            assert sum(parts) == pytest.approx(adjoint, rel=1e-9, abs=1e-9 * size), vertex
+            n_checked += 1
+    for frame in frames:
+        for k, part in enumerate(frame.partials):
+            if part is not None and math.isnan(part):
+                assert math.isnan(last.partials[k] or 0.0), (frame.number, scene.edges[k])
+    return n_checked
+
+
+def list_dependencies(made: Problem) -> set[tuple[str, str]]:
+    """Return the edges of a graph, from its text."""
+    lines = [line.split(" = ") for line in made.text.splitlines() if " = " in line]
+    return {(name, head) for head, right in lines for name in re.findall(r"\b(?:xa|k|y)\d", right)}
+
+
+@pytest.mark.parametrize(
+    "first", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(20, 200, 20))]
+)
+def test_random_graphs_have_the_gradient_and_its_contributions(first: int) -> None:
+    n_graphs = n_sums = 0
+    for seed in range(first, first + 20):
+        made = problem(seed)
+        try:
+            graph = cgprimer.parse(made.text)
+        except CgprimerError:  # such as a constant that has no logarithm
+            continue
+        shown = stepping(graph, of=made.of, wrt=made.wrt, level=made.level)
+        for method in METHODS:
+            check_gradient(graph, shown, method)
+        n_sums += check_contributions(shown)
+        if made.level == "variables":
+            names = {v.name for v in shown.scene.vertices}
+            wanted = {edge for edge in list_dependencies(made) if edge[1] in names}
+            assert set(shown.scene.edges) == wanted, made
+        n_graphs += 1
+    assert n_graphs > 15
+    assert n_sums > 20
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
+def test_examples_have_the_gradient_and_its_contributions(path: Path) -> None:
+    graph = expand_elements(cgprimer.load(path))
+    names = (graph.parameters or graph.inputs)[:2]
+    for method in METHODS:
+        shown = stepping(graph, of=graph.outputs[0], wrt=names, methods=[method])
+        check_gradient(graph, shown, method)
+
+
+@pytest.mark.parametrize("level", ["variables", "operations"])
+@pytest.mark.parametrize("text", [LATE, LATER, SHARED])
+def test_contributions_that_are_computed_out_of_order(text: str, level: str) -> None:
+    graph = cgprimer.parse(text)
+    shown = stepping(graph, wrt=(*graph.inputs, *graph.parameters), level=level)
+    assert check_contributions(shown) > 0
+    for method in METHODS:
+        check_gradient(graph, shown, method)
+
+
+@pytest.mark.parametrize(
+    ("text", "point", "wrt", "results"),
+    [
+        ("xw = sqrt(k*m) + p; parameter k=0, m=1, p=2", {}, ["k", "p"], (math.inf, 1.0)),
+        ("xb = 2 + 3; xw = p*xb", {"p": 1.0}, None, (5.0,)),
+        ("xw = step(xa)*k", {"xa": 1.0, "k": 2.0}, None, (1.0,)),  # a primitive, not a step
+        ("x0=xb; x1=k; xw=xb*x1; input xb=-0.3; parameter k=1.3; output xw", {}, ["x0", "k"],
+         (0.0, -0.3)),
+    ],
+)  # fmt: skip
+def test_special_derivatives(
+    text: str, point: dict[str, float], wrt: list[str] | None, results: tuple[float, ...]
+) -> None:
+    graph = cgprimer.parse(text)
+    for method in METHODS[:3] if math.inf in results else METHODS:
+        if math.inf in results and method == "path-sum":
+            continue
+        last = stepping(graph, point, of="xw", wrt=wrt, methods=[method]).frames(method)[-1]
+        assert last.results == pytest.approx(results, abs=1e-9)
+
+
+def test_the_last_frame_is_the_trace() -> None:
+    for method, wrt in (("reverse", None), ("forward", "xa")):
+        shown = stepping(LECTURE, wrt=wrt or ["xa", *LECTURE.parameters], methods=[method])
+        last, rows = shown.frames(method)[-1], cgprimer.trace(LECTURE, wrt=wrt, method=method).rows
+        assert [(r.name, r.expression) for r in shown.scene.rows] == [
+            (r.name, r.expression) for r in rows
+        ]
+        assert tuple(r.value for r in rows) == last.values
+        for row, derivative in zip(rows, last.derivatives, strict=True):
+            assert derivative == row.derivative or (derivative is None and row.derivative == 0)
+
+
+# --- what each frame shows ------------------------------------------------------------------------
+
+
+def test_phases_lines_and_edges_of_the_methods() -> None:
+    shown = stepping(LECTURE)
+    n_phases = {walk.method: len(walk.phases) for walk in shown.walks}
+    assert n_phases == {"forward": 4, "reverse": 2, "path-sum": n_phases["path-sum"],
+                        "finite-difference": 9}  # fmt: skip
+    assert [p.title for p in shown.walk("reverse").phases] == [
+        "forward sweep: values", "backward sweep: adjoints",
+    ]  # fmt: skip
+    for walk in shown.walks:
+        assert {step.phase for step in walk.steps} == set(range(len(walk.phases)))
+        assert {step.line for step in walk.steps} - {-1} == set(range(len(walk.lines)))
+        before: Frame | None = None
+        for frame in shown.frames(walk.method):  # what is computed stays within its phase
+            if before and before.step.phase == frame.step.phase:
+                for earlier, later in zip(before.values, frame.values, strict=True):
+                    assert earlier is None or later is not None
+            before = frame
+    first = shown.frames("reverse")[0]
+    assert first.values[-1] is None
+    assert set(first.derivatives) == {None}
+    paths = stepping(LECTURE, wrt=["xa"]).walk("path-sum").steps
+    lit = [[shown.scene.edges[e] for e in s.edges] for s in paths if s.text.startswith("path ")]
+    assert len(lit) == 4
+    assert [("xa", "xx"), ("xx", "xw")] in lit
+
+
+def test_steps_highlight_the_edges_of_their_instruction() -> None:
+    # All adjoints up to xd are 1, and xb takes part in three of them.
+    graph = cgprimer.parse("xb = xa + 1; xc = xa + xb*2; xd = xa*xb + xc; xw = xd - xb")
+    shown = stepping(graph, {"xa": 0.5}, wrt=["xa"], methods=["reverse"])
+    lit = {s.text: [shown.scene.edges[e] for e in s.edges] for s in shown.walk("reverse").steps}
+    assert lit["bar_xd = 1"] == [("xd", "xw")]
+    assert lit["bar_xc = 1"] == [("xc", "xd")]
+    assert lit["bar_v2 = 1"] == []  # inside of xd
+    assert lit["v3 = -1 + xa"] == [("xb", "xd"), ("xb", "xw")]  # two contributions to xb
+    assert lit["bar_xb = v3 + 2"] == [("xb", "xc")]  # adds the third
+    assert lit["bar_xa = v4 + bar_xb"] == [("xa", "xb")]
+    shared = stepping(cgprimer.parse(SHARED), wrt=["xa"])
+    assert shared.scene.edges == (("xa", "x0"), ("xa", "xw"), ("k", "x0"), ("x0", "xw"))
+    value = next(s for s in shared.walk("reverse").steps if s.text == "v1 = sin(xa)")
+    assert (value.vertices, value.edges) == (("x0", "xw"), (0, 1))
+    paths = [s.edges for s in shared.walk("path-sum").steps if s.text.startswith("path ")]
+    assert paths == [(1,), (0, 3)]
+
+
+def test_incomplete_sums_are_shown_until_all_contributions_arrived() -> None:
+    shown = stepping(LECTURE, wrt=["xx"], methods=["reverse"])
+    row, frames = shown.scene.row_indices["xx"], shown.frames("reverse")
+    assert any(f.sums[row] is not None for f in frames if f.derivatives[row] is None)
+    notes = [f.step.note for f in frames if f.step.row == row and f.step.note]
+    assert notes[0].startswith("bar_xx += ")
+    assert notes[-1] == "the sum of 3 of 3 contributions"
+    square = stepping(cgprimer.parse("xw = (xa*xa)*k\ninput xa=3; parameter k=2"), wrt=["xa"])
+    assert [step.note for step in square.walk("reverse").steps[-2:]] == [
+        "bar_xa += v2, contributions 1 and 2 of 2", "the sum of both contributions",
+    ]  # fmt: skip
+    assert square.frames("reverse")[-1].partials == (12.0, None)
+
+
+def test_long_lists_are_shortened_and_their_numbers_are_not() -> None:
+    names = [f"p{k}" for k in range(12)]
+    graph = cgprimer.parse("xw = " + " + ".join(f"{name}*xa" for name in names))
+    point = {"xa": 2.0} | dict.fromkeys(names, 0.1)
+    shown = stepping(graph, point)
+    first = shown.walk("reverse").steps[0]
+    assert first.text == "given: xa, p0, p1, p2, p3, p4, p5, …, p11"
+    assert len(first.operands) == 13
+    seeds = [s.text for s in shown.walk("forward").steps if s.line == 0]
+    assert seeds[:2] == [f"dot_p{k} = 1; the other 11 seeds = 0" for k in (0, 1)]
+    last = stepping(graph, point, wrt=["xa"], level="operations").frames("path-sum")[-1]
+    assert last.step.text.endswith("path 6 + path 7 + … + path 12")
+    assert last.results == pytest.approx((1.2,))
+
+
+def test_numbers_that_are_not_finite_are_plain_data() -> None:
+    shown = stepping(cgprimer.parse("xb = log(xa); xc = p/xb"), {"xa": -1.0, "p": 2.0})
+    numbers = json.loads(format_json(shown.to_dict()))["walks"][0]["numbers"]
+    assert [n for n in numbers if not isinstance(n, float)] == ["nan"] * numbers.count("nan") != []
+    last = shown.frames("reverse")[-1].results[0]
+    assert last is not None
+    assert math.isnan(last)
+
+
+# --- finite differences ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scheme", ["central", "forward"])
+@pytest.mark.parametrize("h", [None, 0.125, 1e-6])
+def test_schemes_and_steps_are_those_of_the_method(scheme: str, h: float | None) -> None:
+    shown = stepping(LECTURE, scheme=scheme, h=h)
+    gradient = cgprimer.gradient(LECTURE, method="finite-difference", scheme=scheme, step=h)
+    results = shown.frames("finite-difference")[-1].results
+    assert dict(zip(shown.scene.wrt, results, strict=True)) == pytest.approx(gradient, rel=1e-7)
+
+
+@pytest.mark.parametrize("h", [None, 1e-3, 1e-9, 1e-13])
+def test_a_shift_of_a_finite_difference_is_visible_in_the_text(h: float | None) -> None:
+    shown = stepping(LECTURE, wrt=["xa", "bc"], methods=["finite-difference"], h=h)
+    frames = shown.frames("finite-difference")
+    base = max((f for f in frames if f.step.phase == 0), key=lambda f: f.number).values
+    n_shifted = 0
+    for frame in frames:
+        if frame.step.phase == 0:
+            assert set(frame.unmoved) == {None}
+            continue
+        assert frame.unmoved == base
+        for value, unmoved in zip(frame.values, frame.unmoved, strict=True):
+            if value is None or unmoved is None:
+                continue
+            text = format_shifted_value(value, unmoved)
+            assert (text != format_shifted_value(unmoved, unmoved)) == (value != unmoved)
+            assert measure_text(text, LETTER) < 12 * 0.62 * LETTER + 18
+            parts = text.replace("… ", "0 ").split(" ")
+            if len(parts) == 3:
+                shift = float(parts[1] + parts[2])
+                assert shift == pytest.approx(value - unmoved, rel=0.1)
+            elif value != unmoved:
+                shift = float(text.removeprefix("≈")) - unmoved
+                assert shift == pytest.approx(value - unmoved, rel=0.06)
+            n_shifted += value != unmoved
+    assert n_shifted > 4
+
+
+@pytest.mark.parametrize(
+    ("value", "unmoved", "text"),
+    [
+        (2.75 + 2**-18, 2.75, "≈2.7500038"), (-0.0009015747 + 1e-13, -0.0009015747, "… + 1e-13"),
+        (-1.234e-05 - 1.5e-14, -1.234e-05, "… - 1.5e-14"), (0.5 - 1e-12, 0.5, "0.5 - 1e-12"),
+        (math.nan, 0.5, "nan"), (math.inf, math.inf, "inf"), (1 / 3, None, "≈0.33333"),
+        (1 / 3, 1 / 3, "≈0.33333"),
+    ],
+)  # fmt: skip
+def test_the_text_of_a_shifted_value(value: float, unmoved: float | None, text: str) -> None:
+    assert format_shifted_value(value, unmoved) == text
+
+
+def test_the_size_of_a_step_is_a_power_of_two() -> None:
+    rule = StepRule(None, 2)
+    small = rule.relative_step(52)
+    for exponent in (1, 4, 31, 1000):
+        power = 2.0**exponent
+        assert rule.choose_step(power) == small * power
+        assert rule.choose_step(-math.nextafter(power, 0.0)) == small * power / 2
+    assert {rule.choose_step(v) for v in (math.inf, math.nan, 0.0)} == {small}
+
+
+# --- arrays ---------------------------------------------------------------------------------------
+
+
+def test_reverse_mode_steps_through_matrices() -> None:
+    """F1: the adjoints are computed from the output on, as in the lecture's three steps."""
+    shown = stepping(cgprimer.parse(F1), methods=("reverse",))
+    frames, rows = shown.frames("reverse"), shown.scene.row_indices
+    exact = {"xp": 2.0, "w2": [4, 0], "xr": [2, 6], "xh": [2, 0], "w1": [[2, 0], [4, 0]]}
+    first = {}
+    for name, adjoint in exact.items():
+        first[name] = min(f.number for f in frames if f.derivatives[rows[name]] is not None)
+        np.testing.assert_array_equal(frames[-1].derivatives[rows[name]], adjoint)
+    assert first["xp"] < first["xr"] < first["w2"] < first["xh"] < first["w1"]
+    edge = shown.scene.edges.index(("w1", "xh"))
+    np.testing.assert_array_equal(frames[-1].partials[edge], [[2, 0], [4, 0]])
+    for method in METHODS:
+        shown = stepping(cgprimer.parse(F1), methods=(method,), wrt=["w1", "y"], scalars=True)
+        assert shown.scene.wrt == ("w1[0,0]", "w1[0,1]", "w1[1,0]", "w1[1,1]", "y")
+        assert shown.frames(method)[-1].results == pytest.approx([2, 0, 4, 0, -2], abs=1e-6)
+
+
+def test_large_arrays_are_abbreviated() -> None:
+    assert encode_value(np.full((8, 8), 0.5)) == {"text": "[8,8], norm 4", "shape": "[8,8]"}
+    graph = cgprimer.parse("input x[3] = [1, -2, 0.5]; parameter W[4,3] = 0.1; xl = sum(W @ x)")
+    shown = stepping(graph)
+    whole = "[[1, -2, 0.5], [1, -2, 0.5], [1, -2, 0.5], [1, -2, 0.5]]"
+    assert format_headline(shown.frames("reverse")[-1]).endswith(f" = {whole}")
+    wide = measure_columns(shown, "reverse")  # names and expressions have room on a slide
+    assert wide.value + wide.derivative < 220
+    assert format_value(np.ones((4, 3)), wide.short) == "norm ≈3.46"
+    assert format_value(np.ones((2, 1)), wide.short) == "[[1], [1]]"
+
+
+# --- refusals -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "kind", "words"),
+    [
+        ("", {"methods": ["symbolic"]}, UsageError, "'symbolic'"),
+        ("", {"methods": []}, UsageError, ""),
+        ("", {"level": "layers"}, UsageError, ""),
+        ("", {"wrt": "xq"}, CgprimerError, "xq"),
+        ("xw = ab*xa", {"at": {"xa": 1.0}}, CgprimerError, "ab"),
+        ("", {"scheme": "complex-step"}, UsageError, "'complex-step'"),
+        *(("", {"h": h}, UsageError, "") for h in (0.0, -1.0, math.inf, math.nan, True, "1e-3",
+                                                    [1.0], 1j, 10**400)),
+        ("", {"methods": ["reverse"], "h": 1}, UsageError, "h=1"),
+        ("", {"methods": ["reverse"], "scheme": "central"}, UsageError, "scheme='central'"),
+        (F1, {"of": "xh"}, DifferentiationError, "'xh'"),
+        (F1, {"wrt": "w1[0,1]"}, UsageError, "'w1[0,1]' ... --scalars"),
+        ("input x[64] = .1; parameter W[64,64] = .01; xl = sum(tanh(W @ x))",
+         {"methods": ("reverse",), "scalars": True}, DifferentiationError, "5,000"),
+    ],
+)  # fmt: skip
+def test_wrong_arguments_are_refused(
+    text: str, options: dict[str, Any], kind: type[CgprimerError], words: str
+) -> None:
+    with refused(kind, words):
+        stepping(cgprimer.parse(text) if text else LECTURE, **options)
+    for h in (1, np.float32(1.0), Fraction(1)):
+        step = stepping(LECTURE, h=h).walk("finite-difference").h  # type: ignore[arg-type]
+        assert (step, type(step)) == (1.0, float)
+
+
+def test_a_method_with_too_many_steps_or_paths_is_refused_and_the_others_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    module = "cgprimer.visualization.pages.stepping.method_walks"
+    monkeypatch.setattr(f"{module}.MAX_PATHS", 3)
+    monkeypatch.setattr(f"{module}.MAX_STEPS", 60)
+    shown = stepping(LECTURE)
+    assert [bool(walk.refusal) for walk in shown.walks] == [True, False, True, True]
+    assert shown.walk("path-sum").steps == ()
+    assert shown.walk("path-sum").refusal == (
+        "The graph has 4 paths, but a page can show at most 3. "
+        "Select fewer names with --wrt NAME (in Python, wrt=...)."
+    )
+    assert "at most 60" in shown.walk("forward").refusal
+    assert "\n" not in shown.walk("forward").refusal
+    for method, words in (("path-sum", "paths"), ("finite-difference", "steps")):
+        with pytest.raises(DifferentiationError, match=words):
+            stepping(LECTURE, methods=[method])
+    monkeypatch.undo()
+    sums = " + ".join(f"x{k}" for k in range(310))
+    text = "\n".join([*(f"x{k} = p{k}*xa" for k in range(310)), f"xw = {sums}"])
+    point = {f"p{k}": float(k) for k in range(310)} | {"xa": 0.5}
+    monkeypatch.setattr(f"{module}.substitute_seeds", None)  # refused before the work
+    shown = stepping(cgprimer.parse(text), point, methods=["forward", "reverse"])
+    assert [bool(walk.refusal) for walk in shown.walks] == [True, False]
+    with refused(UsageError, "311"):
+        lay_out_scene(shown.scene)
