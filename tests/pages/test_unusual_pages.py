@@ -15,8 +15,7 @@ from cgprimer.support.number_format import SHORT, mark_rounding
 from cgprimer.visualization.pages.stepping.step_frames import Stepping, stepping
 from cgprimer.visualization.pages.stepping.step_page import render_step_page, step
 from tests.pages.conftest import measured, opened, texts
-from tests.pages.stepping_graphs import problem
-from tests.pages.test_random_graphs import LATE, LATER, SHARED
+from tests.pages.random_graphs import LATE, LATER, SHARED, problem
 
 pytestmark = pytest.mark.browser
 
