@@ -236,34 +236,6 @@ def test_it_is_readable(page: Any, width: int, height: int) -> None:
         assert found["whole"]
 
 
-def test_a_hundred_instructions_step_within_a_frame(browser: Any, tmp_path: Path) -> None:
-    lines = [f"x{k} = sin(x{k - 1})*p{k % 3} + x{k - 1}" for k in range(1, 34)]
-    graph = cgprimer.parse("\n".join(lines).replace("x0", "xa"))
-    point = {"xa": 0.5, "p0": 0.1, "p1": -0.2, "p2": 0.3}
-    step(graph, point, output=tmp_path / "long.html", method="reverse", level="operations")
-    assert len(cgprimer.tape(graph)) == 99
-    opened(browser, tmp_path / "long.html")
-    times = browser.execute_script(
-        """const times = [];
-        for (const k of [0, 1, 3]) { // path-sum is refused here
-          chooseWalk(k);
-          const many = data.walks[k].steps.length;
-          for (let i = 0; i < many; i++) {
-            const from = performance.now();
-            goTo(i);
-            document.body.getBoundingClientRect(); // the layout counts
-            times.push(performance.now() - from);
-          } }
-        return times.sort((a, b) => a - b);"""
-    )
-    assert len(times) > 300
-    print(f"\n{len(times)} steps; ms, median, 95 %, 99 %, slowest:", *(
-        f"{times[min(int(len(times) * part), len(times) - 1)]:.2f}" for part in (0.5, 0.95, 0.99, 1)
-    ))  # fmt: skip
-    assert times[int(len(times) * 0.95)] < 16
-    assert browser.get_log("browser") == []
-
-
 def test_the_arithmetic_of_every_primitive(page: Any) -> None:
     rng = np.random.default_rng(1)
     edges = [0.0, -0.0, 1.0, -1.0, 2.0, -0.5, 0.5, 30.0, -30.0, 1000.0, 1e308, 5e-324]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,10 +10,10 @@ from typing import Any
 import pytest
 
 import cgprimer
-from cgprimer.support.number_format import SHORT, format_number, mark_rounding
+from cgprimer.support.number_format import format_number, mark_rounding
 from cgprimer.visualization.pages.stepping.step_frames import Stepping, stepping
 from cgprimer.visualization.pages.stepping.step_page import step
-from tests.pages.conftest import measured, opened, resize, wait
+from tests.pages.conftest import measured, opened
 
 pytestmark = pytest.mark.browser
 LECTURE = cgprimer.load(Path(__file__).parents[2] / "examples" / "lecture.cg")
@@ -102,37 +101,6 @@ def test_scheme_and_step_of_differences_show_their_errors(page: Any) -> None:
     assert results(page) == last(stepping(LECTURE, scheme="forward"), "finite-difference")
 
 
-def test_the_step_that_a_page_came_with(browser: Any, tmp_path: Path) -> None:
-    path = tmp_path / "page.html"
-    step(LECTURE, output=path, method="finite-difference", scheme="forward", h=0.25)
-    opened(browser, path)
-    choose(browser, "finite-difference")
-    shown = stepping(LECTURE, scheme="forward", h=0.25)
-    assert results(browser) == last(shown, "finite-difference")
-    box = browser.find_element("css selector", "[data-number=h]")
-    assert box.get_property("value") == "0.25"
-    move(browser, "[data-number=h]", 0.5)
-    browser.find_element("id", "reset").click()
-    assert results(browser) == last(shown, "finite-difference")
-    assert browser.get_log("browser") == []
-
-
-def test_an_address_opens_at_a_tab_and_a_step(page: Any, lecture: Path) -> None:
-    page.get("about:blank")
-    page.get(f"{lecture.as_uri()}#reverse/17")
-    assert texts(page, "#count") == ["step 17 of 23"]
-    assert texts(page, "[role=tab][aria-selected=true]") == ["reverse"]
-    page.execute_script("goTo(3)")
-    wait(page, "location.hash === '#reverse/4'")
-    page.execute_script("location.hash = '#path-sum/99999'")
-    wait(page, "data.walks[state.walk].method === 'path-sum'")
-    assert texts(page, "[role=tab][aria-selected=true]") == ["path-sum"]
-    assert texts(page, "#count") == ["step 30 of 30"]
-    page.get("about:blank")
-    page.get(f"{lecture.as_uri()}#nonsense/x")
-    assert texts(page, "#count") == [f"step 1 of {len(stepping(LECTURE).frames('reverse'))}"]
-
-
 def test_a_swipe_is_a_step(page: Any) -> None:
     box = page.execute_script(
         "const r = $('trace').getBoundingClientRect(); return [r.left + r.width / 2, r.top + 200]"
@@ -160,73 +128,6 @@ def test_a_number_that_is_typed_may_lie_beyond_the_slider(page: Any) -> None:
     assert box.get_attribute("aria-invalid") is None
     assert results(page) == last(stepping(LECTURE), "reverse")
     assert not page.find_element("id", "reset").is_enabled()
-
-
-def test_numbers_that_are_not_finite_say_where_they_came_from(browser: Any, tmp_path: Path) -> None:
-    path = tmp_path / "page.html"
-    graph = cgprimer.parse("xb = log(xa); xc = p/xb; xd = xc + 1")
-    step(graph, {"xa": 2.0, "p": 3.0}, output=path, method="reverse")
-    opened(browser, path)
-    move(browser, "[data-number=xa]", -1)
-    browser.execute_script("goTo(3)")
-    assert texts(browser, "#rows tr:nth-child(4) .number") == ["nan", "not computed"]
-    assert "odd" in browser.execute_script("return parts.rows[3].value.className")
-    assert "not finite since step 2: xb = log(xa)" in texts(browser, "#with")[0]
-    move(browser, "[data-number=xa]", 1)
-    assert texts(browser, "#rows tr:nth-child(4) .number") == ["inf", "not computed"]
-    move(browser, "[data-number=xa]", 2)
-    assert "odd" not in browser.execute_script("return parts.rows[3].value.className")
-    assert browser.get_log("browser") == []
-
-
-def test_shares_that_arrive_are_summed_in_view(browser: Any, tmp_path: Path) -> None:
-    path = tmp_path / "page.html"
-    step(LECTURE, wrt=["xx"], output=path, method="reverse", methods=["reverse"])
-    opened(browser, path)
-    shown = stepping(LECTURE, wrt=["xx"], methods=["reverse"])
-    frames = shown.frames("reverse")
-    row = shown.scene.row_indices["xx"]
-    seen = []
-    for frame in frames:
-        browser.execute_script("goTo(arguments[0])", frame.number)
-        assert frame.step.note in texts(browser, "#with")[0]
-        total = frame.sums[row] if frame.derivatives[row] is None else None
-        text = browser.execute_script("return parts.rows[arguments[0]].derivative.textContent", row)
-        assert ("…" in text) == (total is not None)
-        if total is not None:
-            assert text == f"{mark_rounding(total, SHORT)} + …"
-        seen.append(text)
-    assert seen[0] == "not computed"
-    assert any("…" in text for text in seen)
-    assert seen[-1] == mark_rounding(frames[-1].derivatives[row], SHORT)
-    assert browser.get_log("browser") == []
-
-
-def test_paper_has_all_three_and_no_controls(page: Any) -> None:
-    choose(page, "reverse")
-    page.execute_script("goTo(15)")
-    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
-    try:
-        seen = page.execute_script(
-            """const shown = id => $(id).getClientRects().length > 0;
-            return [["picture", "trace", "program", "results", "count"].map(shown),
-              ["sliders", "play", "place", "keys", "full"].map(shown),
-              [...document.querySelectorAll("main section")].every(s =>
-                getComputedStyle(s).overflow === "visible"),
-              getComputedStyle(document.body).backgroundColor];"""
-        )
-        assert seen == [[True] * 5, [False] * 5, True, "rgb(255, 255, 255)"]
-        paper = page.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})
-        assert base64.b64decode(paper["data"]).startswith(b"%PDF-")
-    finally:
-        page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
-
-
-def test_help_lists_the_keys(page: Any) -> None:
-    page.find_element("id", "keys").click()
-    assert page.execute_script("return $('help').open")
-    assert "swipe" in texts(page, "#help")[0]
-    page.execute_script("$('help').close()")
 
 
 def deep(count: int) -> tuple[cgprimer.ExpressionGraph, dict[str, float]]:
@@ -295,24 +196,4 @@ def test_kinks_and_the_edges_of_domains(
             exact = shown.frames(walk.method)[-1].results
             assert seen == pytest.approx([e for e in exact if e is not None], rel=1e-6, nan_ok=True)
             assert [math.isinf(v) for v in seen] == [math.isinf(e or 0.0) for e in exact]
-    assert browser.get_log("browser") == []
-
-
-def test_one_of_several_outputs_and_inner_variables(browser: Any, tmp_path: Path) -> None:
-    graph = cgprimer.parse("xb = xa*p; xc = sin(xb) + p; xd = xb^2")
-    path, point = tmp_path / "several.html", {"xa": 0.5, "p": 2.0}
-    for of in ("xc", "xb"):
-        step(graph, point, of=of, wrt=["p", "xa"], output=path)
-        browser.get("about:blank")
-        opened(browser, path)
-        for walk in stepping(graph, point, of=of, wrt=["p", "xa"]).walks:
-            choose(browser, walk.method)
-            wanted = stepping(graph, point, of=of, wrt=["p", "xa"])
-            assert results(browser) == last(wanted, walk.method)
-    step(graph, point, of="xc", wrt=["xb"], output=path)
-    browser.get("about:blank")
-    resize(browser, 1280, 720)
-    browser.get(path.as_uri())
-    choose(browser, "finite-difference")
-    assert float(results(browser)[0].removeprefix("≈")) == pytest.approx(math.cos(1.0), abs=1e-7)
     assert browser.get_log("browser") == []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterator
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from cgprimer.visualization.pages.stepping.step_frames import stepping
 from cgprimer.visualization.pages.stepping.step_page import step
 from cgprimer.visualization.pages.watching.live_pages import LivePage
 from cgprimer.visualization.pages.watching.page_server import serve_page
-from tests.pages.conftest import measured, opened, press, resize, wait
+from tests.pages.conftest import opened, press, resize, wait
 
 pytestmark = pytest.mark.browser
 LECTURE = cgprimer.load("lecture")
@@ -127,45 +126,6 @@ def test_an_error_stands_over_the_last_page(followed: Followed) -> None:
     assert followed.inside("return $('what').textContent") == before
 
 
-def test_keys_reach_the_page_and_full_screen_stays(followed: Followed) -> None:
-    press(followed.browser, "f", "2", "\ue014")
-    full = "document.fullscreenElement !== null"
-    wait(followed.browser, full)
-    for number in (1, 2):
-        assert followed.inside("return [state.walk, getIndex()]") == [1, number]
-        followed.edit(f"{LECTURE.text}\n# {'more' * number}\nx{number} = {number}*xw\n")
-        followed.browser.execute_async_script("setTimeout(arguments[0], 100)")
-        assert followed.browser.execute_script(f"return {full}")
-        press(followed.browser, "\ue014")
-    press(followed.browser, "f")
-    wait(followed.browser, f"!({full})")
-
-
-def test_every_tab_is_told(followed: Followed) -> None:
-    browser, address = followed.browser, followed.browser.current_url
-    first = browser.current_window_handle
-    browser.switch_to.new_window("tab")
-    second = browser.current_window_handle
-    browser.get(address)
-    wait(browser, "frame !== null && shown !== ''")
-    followed.edit("xw = k*xa; parameter k = 2; input xa = 3")
-    for handle in (second, first):
-        browser.switch_to.window(handle)
-        wait(browser, "shown.endsWith('-2')")
-        assert followed.inside("return data.wrt") == ["k"]
-    browser.switch_to.window(second)
-    browser.close()
-    browser.switch_to.window(first)
-
-
-def test_a_reload_stays_at_the_step(followed: Followed) -> None:
-    followed.inside("chooseWalk(1); goTo(9)")
-    wait(followed.browser, "location.hash === '#reverse/10'")
-    followed.browser.refresh()
-    wait(followed.browser, "frame !== null && shown !== ''")
-    assert followed.inside("return [state.walk, getIndex()]") == [1, 9]
-
-
 def test_an_end_and_a_new_beginning(browser: Any, tmp_path: Path) -> None:
     made = Followed(browser, tmp_path / "graph.cg")
     with serve_page(made.live, "graph.cg") as address:
@@ -213,32 +173,6 @@ def test_a_class_answers_every_question(quiz: Any) -> None:
     assert quiz.execute_script("return [localStorage.length, document.cookie]") == [0, ""]
 
 
-def test_what_is_asked_is_said_in_words(quiz: Any) -> None:
-    said = quiz.execute_script(
-        """const said = [];
-        for (let k = 0; k < 4; k++) {
-          chooseWalk(k);
-          for (let at = 0; at < getLastIndex(); at++) {
-            goTo(at);
-            said.push([k, $("question").textContent, $("kind").textContent]);
-          } }
-        return said;"""
-    )
-    expected = {
-        (0, "dot_bc = ?", "the tangent of bc"),
-        (0, "dot_xy = ?", "the tangent of xy"),
-        (0, "xx = ?", "the value of xx"),
-        (1, "bar_xz = ?", "the adjoint of xz"),
-        (1, "v6 = ?", ""),
-        (2, "partial_xw_xx = ?", "the local partial derivative"),
-        (2, "dxw/dab = ?", ""),
-        (2, "path 1: ab → xy → xz → xw = ?", ""),
-        (3, "ab + h = ?", "the value of ab"),
-        (3, "f+ = ?", ""),
-    }
-    assert expected <= set(map(tuple, said))
-
-
 @pytest.mark.parametrize(
     ("given", "verdict"),
     [
@@ -258,17 +192,6 @@ def test_answers(quiz: Any, given: str, verdict: str) -> None:
     assert (said == "") == (verdict == "")
     counted = {"✓": "1 of 1", "✗": "0 of 1", "check the sign": "0 of 1"}.get(verdict, "0 of 0")
     assert text(quiz, "score") == f"correct at first try: {counted}"
-
-
-def test_wrong_answers_are_shown_until_it_is_right(quiz: Any) -> None:
-    assert answer(quiz, "7") == "✗ 7"
-    assert answer(quiz, "8") == "✗ 7  ✗ 8"
-    assert answer(quiz, "0.25") == "✗ 7  ✗ 8  ✓ 0.25 is correct"
-    assert text(quiz, "score") == "correct at first try: 0 of 1"
-    press(quiz, "?")
-    assert text(quiz, "verdict") == "answer: 0.25"
-    assert text(quiz, "score") == "correct at first try: 0 of 2"
-    assert quiz.execute_script("return getIndex()") == 2
 
 
 def test_the_keys_of_the_quiz(quiz: Any) -> None:
@@ -301,22 +224,6 @@ def test_the_number_that_is_asked_for_is_marked_and_not_shown(quiz: Any) -> None
     assert mark_rounding(22.6875) not in "".join(t for t in marked_nodes if "=" in t)
 
 
-def test_what_is_asked_is_dashed_where_the_last_number_was_found_too(
-    browser: Any, tmp_path: Path
-) -> None:
-    """The vertex xy has sin(xx), a value without a vertex of its own, and then its own."""
-    path = tmp_path / "inner.html"
-    graph = cgprimer.parse("xx = xa^2; xy = sin(xx)*k")
-    step(graph, {"xa": 0.5, "k": 3.0}, output=path, method="reverse", quiz=True)
-    opened(browser, path).execute_script("goTo(2)")
-    rings = browser.execute_script(
-        "return [...document.querySelectorAll('.vertex.asked.lit .ring')]"
-        ".map(ring => getComputedStyle(ring).strokeDasharray)"
-    )
-    assert len(rings) == 1
-    assert rings != ["none"]
-
-
 def test_zero_infinity_and_what_rounding_leaves(browser: Any, tmp_path: Path) -> None:
     path = tmp_path / "odd.html"
     graph = cgprimer.parse("xb = sin(xa) - sin(xa); xc = sin(3.141592653589793*xa); xd = 1/xb")
@@ -342,7 +249,7 @@ def test_zero_infinity_and_what_rounding_leaves(browser: Any, tmp_path: Path) ->
 
 
 # --- paper --------------------------------------------------------------------------------------
-@pytest.mark.parametrize("size", [(8.27, 11.69), (8.5, 11)], ids=["A4", "Letter"])
+@pytest.mark.parametrize("size", [(8.27, 11.69)], ids=["A4"])
 @pytest.mark.parametrize(
     ("graph", "method"),
     [(LECTURE, "reverse"), (LECTURE, "path-sum"), (MAZUR, "reverse"), (MAZUR, "path-sum")],
@@ -387,19 +294,9 @@ def test_one_sheet_has_it_all(
     assert seen == [1, rows, len(walk.lines), 0, 0, 0, "rgb(255, 255, 255)"]
 
 
-def test_what_does_not_fit_goes_over_several_sheets(browser: Any, tmp_path: Path) -> None:
-    path = tmp_path / "long.html"
-    lines = [f"x{k} = sin(x{k - 1})*p{k % 3} + x{k - 1}" for k in range(1, 40)]
-    graph = cgprimer.parse("\n".join(lines).replace("x0", "xa"))
-    step(graph, {"xa": 0.5, "p0": 0.1, "p1": -0.2, "p2": 0.3}, output=path, method="reverse")
-    opened(browser, path)
-    paper = base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", {})["data"])
-    assert 2 <= len(re.findall(rb"/Type /Page\b", paper)) <= 10
-
-
 # --- small screens ------------------------------------------------------------------------------
 @pytest.mark.parametrize("graph", [LECTURE, MAZUR], ids=["lecture", "mazur"])
-@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("dark", [True])
 def test_a_telephone(browser: Any, tmp_path: Path, graph: Any, dark: bool) -> None:
     path = tmp_path / "page.html"
     step(graph, output=path, method="reverse", dark=dark)
@@ -430,48 +327,3 @@ def test_a_telephone(browser: Any, tmp_path: Path, graph: Any, dark: bool) -> No
     box = browser.execute_script("return $('forward').getBoundingClientRect().top")
     assert 0 <= box < 100  # steps stay in reach
     assert browser.get_log("browser") == []
-
-
-def test_the_graph_has_more_room_on_a_projector(browser: Any, tmp_path: Path) -> None:
-    share = """const b = $('picture').getBoundingClientRect();
-      return b.width * b.height / innerWidth / innerHeight"""
-    for graph, most in ((LECTURE, 0.26), (MAZUR, 0.21)):  # what it had
-        path = tmp_path / "page.html"
-        step(graph, output=path, method="reverse")
-        browser.get("about:blank")
-        opened(browser, path, 1280, 720)
-        shares = [measured(browser, share)]
-        assert shares[0] > 1.08 * most
-        button = browser.find_element("id", "fold")
-        assert button.get_attribute("aria-expanded") == "true"
-        press(browser, "s")
-        assert button.get_attribute("aria-expanded") == "false"
-        assert not browser.find_element("id", "sliders").is_displayed()
-        shares.append(measured(browser, share))
-        press(browser, "p")
-        shares.append(measured(browser, share))
-        press(browser, "t")
-        shares.append(measured(browser, share))
-        assert browser.find_element("id", "alone").get_attribute("aria-pressed") == "true"
-        assert shares == sorted(shares)
-        assert shares[-1] > 0.7
-        print(f"\nshare of the graph: {', '.join(f'{s:.3f}' for s in shares)}")
-        button.click()
-        press(browser, "g")
-        assert measured(browser, share) == pytest.approx(shares[0])
-
-
-def test_numbers_on_edges_as_long_as_these_stand_apart(browser: Any, tmp_path: Path) -> None:
-    path = tmp_path / "edges.html"
-    graph = cgprimer.parse("xx = xa^2; xy = sin(xx)*k; xz = exp(-xy); xw = xy*xz + xx*b")
-    step(graph, {"xa": 0.5, "k": 3.0, "b": -1.0}, output=path, method="reverse")
-    opened(browser, path, 1280, 720).execute_script("goTo(getLastIndex())")
-    found = browser.execute_script(
-        "return [...document.querySelectorAll('#graph .partial')]"
-        ".map(n => n.getBoundingClientRect().toJSON()).filter(r => r.width)"
-    )
-    assert len(found) == 5
-    for one, other in combinations(found, 2):
-        across = min(one["right"], other["right"]) - max(one["left"], other["left"])
-        down = min(one["bottom"], other["bottom"]) - max(one["top"], other["top"])
-        assert min(across, down) <= 0
