@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 
 import cgprimer
 from cgprimer.core.evaluation.array_evaluator import ArrayEvaluator
-from cgprimer.core.evaluation.engines import select_engine
-from cgprimer.core.evaluation.runner import compile_tape
 from tests.arrays.array_graphs import array_cases
 
 if not any(e.available for e in cgprimer.engines() if e.name == "cpu"):
@@ -137,18 +135,6 @@ def test_random_graphs_agree(case: Any, samples: int, sums: bool) -> None:
     made.block = 100
     known = ArrayEvaluator(tape, sums=sums, dtype="float64")(columns, scalars, samples)
     agree(made(columns, scalars, samples), known, "float64")
-
-
-def test_the_engine_takes_them_for_large_arrays_alone() -> None:
-    engine = select_engine("cpu")
-    small, large = (
-        gradient_of("input x[2]; parameter w[2]; xo = w @ x"),
-        gradient_of(NETWORK.replace("19", "90")),
-    )
-    kinds = [
-        compile_tape(engine, tape, reduction="sum", dtype="float64") for tape in (small, large)
-    ]
-    assert [isinstance(kind, ArrayExecutable) for kind in kinds] == [False, True]
 
 
 def test_the_threads_of_the_products_are_given_back() -> None:

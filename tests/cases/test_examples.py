@@ -45,14 +45,6 @@ def test_every_method_gives_the_slope_of_everything(path):
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_example_survives_printing(path):
-    graph = cgprimer.load(path)
-    again = cgprimer.parse(str(graph))
-    assert str(again) == str(graph)
-    np.testing.assert_equal(again.evaluate(), graph.evaluate())
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_the_command_line_needs_nothing_but_the_file(path):
     from click.testing import CliRunner
 

@@ -50,20 +50,6 @@ def test_the_lectures_names() -> None:
 
 
 @pytest.mark.parametrize(
-    "statements",
-    [
-        ["xw=cd*xx+xz^3", "xz=bc*xx+xy", "xy=ab*xx+ac*xa", "xx=xa^2"],
-        ["xy=ab*xx+ac*xa", "xw=cd*xx+xz^3", "xx=xa^2", "xz=bc*xx+xy"],
-    ],
-)
-def test_the_order_of_the_statements_does_not_matter_where_edges_decide(statements) -> None:
-    graph, reference = cgprimer.parse(statements), cgprimer.parse(LECTURE)
-    assert graph.variables == reference.variables
-    assert ordered(graph.depends_on) == ordered(reference.depends_on)
-    assert ordered(graph.leads_to) == ordered(reference.leads_to)
-
-
-@pytest.mark.parametrize(
     ("text", "variables"),
     [
         ("xd = xb + xa; xc = xa*xb", ("xb", "xa", "xd", "xc")),
@@ -193,22 +179,6 @@ def test_the_text_of_a_graph() -> None:
 
 
 # --- networkx and sympy --------------------------------------------------------------------------
-
-
-def test_to_networkx() -> None:
-    networkx = pytest.importorskip("networkx")
-    graph = cgprimer.parse(LECTURE)
-    view = graph.to_networkx()
-    assert isinstance(view, networkx.DiGraph)
-    assert networkx.is_directed_acyclic_graph(view)
-    assert list(view.nodes) == list(graph.variables)
-    assert {u: list(view.successors(u)) for u in view if view.out_degree(u)} == graph.leads_to
-    assert {v: sorted(view.predecessors(v)) for v in view if view.in_degree(v)} == {
-        v: sorted(tails) for v, tails in graph.depends_on.items()
-    }
-    assert view.nodes["xa"] == {"role": "input", "expression": None, "parameters": ()}
-    assert view.nodes["xz"] == {"role": "inner", "expression": "bc*xx + xy", "parameters": ("bc",)}
-    assert view.nodes["xw"]["role"] == "output"
 
 
 def test_to_sympy() -> None:

@@ -10,28 +10,8 @@ from cgprimer.core.language.syntax_tree import Apply, Expression, Name, Number, 
 from cgprimer.core.operations import primitives
 
 # Names that contain one another, that are words of the language, and that are not ASCII.
-NAMES = (
-    "x",
-    "xx",
-    "xa",
-    "xab",
-    "xabc",
-    "a",
-    "ab",
-    "e",
-    "pi",
-    "e1",
-    "_",
-    "out",
-    "sin",
-    "input",
-    "output",
-    "parameter",
-    "θ",
-    "größe",
-    "x_1",
-    "X",
-)
+_NAMES = "x xx xa xab xabc a ab e pi e1 _ out sin input output parameter θ größe x_1 X"
+NAMES = tuple(_NAMES.split())
 CALLABLE = [row for row in primitives() if row.spelling]
 INFIX = ("add", "sub", "mul", "div", "pow")
 _PYTHON = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Pow: "pow"}

@@ -15,6 +15,7 @@ from cgprimer.errors import (
     CycleError,
     DefinitionError,
     ExpressionSyntaxError,
+    ShapeError,
     Source,
     SourceError,
     Span,
@@ -49,7 +50,8 @@ def underlined(line: str, carets: str) -> str:
 def error_of(text: str) -> CgprimerError | None:
     """Return the error of a text or of the shapes of its values; None if there is none."""
     try:
-        cgprimer.tape(cgprimer.parse(text, name="lesson.cg"))
+        graph = cgprimer.parse(text, name="lesson.cg")
+        cgprimer.tape(graph)
     except CgprimerError as error:
         return error
     return None
@@ -59,8 +61,9 @@ def error_of(text: str) -> CgprimerError | None:
 def test_an_invalid_text_has_an_approved_message_and_its_place(kind: str, marked: str) -> None:
     before, _, rest = marked.partition("‹")
     under, _, after = rest.partition("›")
-    error = complaint(before + under + after)
-    assert type(error).__name__ == kind
+    error = error_of(before + under + after)
+    assert isinstance(error, SourceError)
+    assert kind in {parent.__name__ for parent in type(error).__mro__}
     assert error.exit_code == 2
     line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
     first, shown, carets, *_ = approved(str(error)).split("\n")
@@ -69,6 +72,11 @@ def test_an_invalid_text_has_an_approved_message_and_its_place(kind: str, marked
     assert shown[2:] == (before + under + after).split("\n")[line - 1]
     assert underlined(shown, carets) == under
     assert carets.index("^") == 2 + column - 1
+    if kind == "ShapeError":
+        graph = cgprimer.parse(before + under + after, name="lesson.cg")
+        with pytest.raises(ShapeError) as caught:
+            graph.evaluate(dict.fromkeys((*graph.inputs, *graph.parameters), 1.0))
+        assert str(caught.value) == str(error)
 
 
 VALID = """input xa[3] = [1, 2, 3], xb = 0.5 in {0, 0.5}

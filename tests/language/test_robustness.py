@@ -19,43 +19,9 @@ from cgprimer.errors import SourceError
 from tests.language.language_trees import NAMES, shape, trees
 
 CHARACTERS = "xaе019.eE+-*/^()=,;#\n\r\t _²×\u00a0\ufeff\u2028\x00'\"[]{}\\%"
-TOKENS = (
-    *NAMES,
-    *sorted(FUNCTIONS)[:8],
-    "max",
-    "log",
-    "leaky_relu",
-    "xw",
-    "2",
-    "0.5",
-    "1e3",
-    "1e999",
-    "1e",
-    "+",
-    "-",
-    "*",
-    "/",
-    "^",
-    "**",
-    "=",
-    "==",
-    "(",
-    ")",
-    ",",
-    ";",
-    "\n",
-    "#",
-    " ",
-    "sin(",
-    "max(",
-    "foo(",
-    "xa=",
-    "\nxw=",
-    "input ",
-    "parameter ",
-    "output ",
-    "²",
-)
+WORDS = "max log leaky_relu xw 2 0.5 1e3 1e999 1e + - * / ^ ** = == ( ) , ; # sin( max( foo( ²"
+SPACED = ("\n", " ", "xa=", "\nxw=", "input ", "parameter ", "output ")
+TOKENS = (*NAMES, *sorted(FUNCTIONS)[:8], *WORDS.split(), *SPACED)
 
 
 def parsed(text: str) -> ExpressionGraph | SourceError:

@@ -1,6 +1,5 @@
 """The lecture's own class: its calls in the lecture's order (cases A1, A2, A3, F6, F15)."""
 
-import random
 import re
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 import cgprimer
 from cgprimer import CgprimerError
 from cgprimer.course.lecture_class.layered_networks import sample_batches
-from cgprimer.course.lecture_class.vertex_differences import NAME, select_method, vertex_differences
+from cgprimer.course.lecture_class.vertex_differences import NAME, vertex_differences
 from cgprimer.lecture import ComputationalGraphPrimer
 from tests.approval import refused
 
@@ -88,18 +87,6 @@ def test_the_differences_at_vertices_are_those_of_the_lecture() -> None:
     assert found == pytest.approx(parameters, rel=1e-9)
 
 
-def test_the_gradient_goes_along_every_path() -> None:
-    graph, at = cgprimer.parse(EXPRESSIONS), {"xa": 0.5, **TRUTH}
-    with select_method(1e-4) as how:
-        found = cgprimer.gradient(graph, at, wrt=["ab", "bc", "cd", "ac", "xa"], **how)
-    slope, xx = 22.6875 + 3 * 2.75e-4 + 1e-8, 1.0001
-    # xa moves xy by itself and through xx, and xx moves xw through xz, xy and by itself.
-    by_xa = slope * (4 + xx * 1 + xx * 2) + 3 * xx
-    expected = {"ab": slope / 4, "bc": slope / 4, "cd": 0.25, "ac": slope / 2, "xa": by_xa}
-    assert found == pytest.approx(expected, rel=1e-9)
-    assert NAME not in cgprimer.methods()
-
-
 def test_the_step_of_the_differences_is_used() -> None:
     runs = [trained(grad_delta=delta).run for delta in (0.5, 1e-5, None)]
     assert all(runs)
@@ -110,36 +97,6 @@ def test_the_step_of_the_differences_is_used() -> None:
     assert fine == pytest.approx(exact, rel=1e-3)
     assert coarse != pytest.approx(exact, rel=1e-2)
     assert [run.settings["method"] for run in runs] == [NAME, NAME, "reverse"]
-
-
-def test_a_sample_is_shown_with_the_parameters_that_it_met(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    cgp = trained(dataset_size=250, display_vals_how_often=100, grad_delta=None)
-    text = capsys.readouterr().out
-    assert re.findall(r"forward pass of sample (\d+)", text) == ["0", "100", "200"]
-    assert len(losses(text)) == 2
-    run = cgp.run
-    assert run is not None
-    assert losses(text)[1] == pytest.approx(np.mean(run.step_losses[100:200]), rel=1e-4)
-    # What is printed for sample 200 is the loss of the step that was made with it.
-    printed = re.findall(r"squared error (\S+)", text)
-    assert float(printed[2]) == pytest.approx(run.step_losses[200], rel=1e-4)
-    shown = text.partition("sample 200")[2]
-    for name in ("inputs ", "prediction ", "target ", "parameters "):
-        assert name in shown
-    at = {**cgp.vals_for_learnable_params, "xa": 0.5}
-    made = cgp.forward_propagate_one_input_sample_with_partial_deriv_calc(0, {"xa": 0.5})
-    assert made.variable_to_variable[("xy", "xa")] == at["ac"]
-
-
-def test_the_seed_of_the_script_decides() -> None:
-    random.seed(3)
-    first = primer(seed=random.getrandbits(32)).seed
-    random.seed(3)
-    arguments = {"expressions": EXPRESSIONS}
-    assert ComputationalGraphPrimer(**arguments).seed == first  # type: ignore[arg-type]
-    assert ComputationalGraphPrimer(**arguments).seed != first  # type: ignore[arg-type]
 
 
 # --- networks ------------------------------------------------------------------------------------
@@ -218,16 +175,6 @@ def test_the_verification_says_who_verified(
         assert float(apart) < 1e-12
 
 
-def test_the_silly_function_has_a_backward_pass_of_its_own() -> None:
-    silly = ComputationalGraphPrimer.AutogradCustomization.DoSillyWithTensor
-    x = cgprimer.Value([3.75, 4.5])
-    y = silly.apply(x)
-    y.backward(np.array([2.0, 3.0]))
-    assert y.data.tolist() == [3.0, 4.0]
-    assert x.grad.tolist() == [2.75, 3.5]
-    assert silly.apply(np.array([-1.5, 300.5])).tolist() == [0.0, 255.0]
-
-
 def test_training_with_a_function_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:
     cgp = ComputationalGraphPrimer(learning_rate=1e-5, epochs=2, seed=0)
     own = ComputationalGraphPrimer.AutogradCustomization(cgp=cgp, num_samples_per_class=200)
@@ -247,66 +194,8 @@ def test_training_with_a_function_of_ones_own(capsys: pytest.CaptureFixture[str]
 
 # --- calls ---------------------------------------------------------------------------------------
 
-DISPLAYS = [
-    "display_network1", "display_network2", "display_DAG", "display_one_neuron_network",
-    "display_multi_neuron_network",
-]  # fmt: skip
-
-
-def test_with_a_display_pictures_are_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from matplotlib import pyplot
-
-    shown = []
-    canvas = type(pyplot.figure().canvas)
-    pyplot.close("all")
-    monkeypatch.setattr(canvas, "required_interactive_framework", "tk")
-    monkeypatch.setattr(pyplot, "show", lambda: shown.append(pyplot.gcf()))
-    cgp = primer()
-    cgp.parse_expressions()
-    cgp.display_DAG()
-    pyplot.close("all")
-    assert len(shown) == 1
-    assert len(shown[0].axes[0].images) == 1
-    assert not any(tmp_path.iterdir())
-
-
-CALLS = {
-    "depends_on": lambda cgp: cgp.depends_on,
-    "gen_gt_dataset": lambda cgp: cgp.gen_gt_dataset(TRUTH),
-    "gen_training_data": lambda cgp: cgp.gen_training_data(),
-    "train_on_all_data": lambda cgp: cgp.train_on_all_data(),
-    "plot_loss": lambda cgp: cgp.plot_loss(),
-}
-
-
-@pytest.mark.parametrize("call", CALLS)
-def test_a_call_out_of_order_says_what_to_call_first(call: str) -> None:
-    with pytest.raises(CgprimerError, match="first"):
-        CALLS[call](primer())
-
 
 # --- subclasses, and what is set later -----------------------------------------------------------
-
-
-def test_every_sample_can_be_shown_and_each_with_the_parameters_that_it_met(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    trained(dataset_size=20, display_vals_how_often=1, learning_rate=1e-3)
-    every = capsys.readouterr().out
-    trained(dataset_size=20, display_vals_how_often=3, learning_rate=1e-3)
-    third = capsys.readouterr().out
-    met = [re.findall(r"parameters +(.*)", text) for text in (every, third)]
-    assert len(met[0]) == 20
-    assert len({*met[0]}) > 15
-    assert met[0][::3] == met[1]
-    for later in (5, 14):  # the parameters that a run over the samples before has learnt
-        cgp = primer(dataset_size=20, learning_rate=1e-3)
-        cgp.parse_expressions()
-        cgp.gen_gt_dataset(vals_for_learnable_params=TRUTH)
-        cgp._dataset = cgp.dataset.where(np.arange(20) < later)
-        learnt = cgp.train_on_all_data().parameters
-        shown = dict(part.split(" = ") for part in met[0][later].split(", "))
-        assert {n: float(v) for n, v in shown.items()} == pytest.approx(learnt, rel=1e-5)
 
 
 def test_a_dataset_with_activations_is_that_of_rectified_expressions() -> None:
@@ -391,15 +280,3 @@ def test_the_steps_of_a_network_are_those_of_the_gradient(tmp_path: Path) -> Non
         assert after[name] - before[name] == pytest.approx(-9e-2 * slope, rel=1e-5, abs=1e-10)
     assert cgp.layer_params[2] == [["cp", "cq"]]
     assert {*cgp.bias} == {1, 2}
-
-
-def test_a_whole_loop_of_a_subclass_finds_what_it_calls() -> None:
-    cgp = neuron()
-    cgp.vals_for_learnable_params = dict.fromkeys(cgp.learnable_params, 0.5)
-    cgp.bias = 0.25
-    values, slopes = cgp.forward_prop_one_neuron_model([[1.0, 0, 0, 0], [0, 0, 0, -0.5]])
-    assert values == pytest.approx([1 / (1 + np.exp(-0.75)), 0.5])
-    assert slopes == pytest.approx([v * (1 - v) for v in values])
-    body = cgp.exp_objects[0].body
-    inputs = {"xa": 1.0, "xb": 0.0, "xc": 0.0, "xd": 0.0}
-    assert cgp.eval_expression(body, inputs, cgp.vals_for_learnable_params) == 0.5

@@ -66,24 +66,6 @@ def test_the_sum_is_the_sum_of_all_samples(method, offset, blocks):
     assert float(total.values["xw"]) == pytest.approx(np.sum(each.values["xw"]), rel=1e-12)
 
 
-@pytest.mark.parametrize("method", ["reverse", "forward", "symbolic", "path-sum"])
-@pytest.mark.parametrize("reduction", ["none", "sum"])
-def test_single_precision(method, reduction):
-    data = columns(1000)
-    narrow = {name: v.astype(np.float32) for name, v in data.items()}
-    exact = Runner(program(method), reduction=reduction)(
-        {name: v.astype(np.float64) for name, v in narrow.items()}, SCALARS, 1000
-    )
-    found = Runner(program(method), reduction=reduction, dtype="float32")(narrow, SCALARS, 1000)
-    for pair, expected in exact.derivatives.items():
-        if reduction == "none":
-            assert found.derivatives[pair].dtype == np.float32
-        # Some ten operations of float32, whose rounding is 6e-8, on numbers of size one; a sum
-        # of a thousand of them errs by the sum of their errors at most.
-        scale = 1000.0 if reduction == "sum" else 1.0
-        np.testing.assert_allclose(found.derivatives[pair], expected, rtol=0, atol=5e-6 * scale)
-
-
 @pytest.mark.parametrize("scheme", ["central", "forward"])
 def test_differences_in_single_precision_choose_their_step_for_it(scheme):
     """With roundings of 6e-8 the best central step is about cbrt(6e-8) = 4e-3 and leaves an

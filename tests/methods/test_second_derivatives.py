@@ -41,27 +41,6 @@ def test_hessian_vector_product(seed):
     np.testing.assert_allclose([found[n] for n in NAMES], expected, rtol=1e-12, atol=1e-13)
 
 
-def test_hessian_of_the_lecture_example():
-    graph = cgprimer.parse(
-        "input xa=0.5; parameter ab=1, bc=2, cd=3, ac=4;"
-        "xx=xa^2; xy=ab*xx+ac*xa; xz=bc*xx+xy; xw=cd*xx+xz^3"
-    )
-    # xz = 2.75; d2 xw = 6 xz (d xz)(d xz)
-    first = {"ab": 0.25, "bc": 0.25, "cd": 0.0, "ac": 0.5}
-    for method in ("forward-over-reverse", "reverse-over-forward", "symbolic", "path-sum"):
-        found = cgprimer.hessian(graph, method=method)
-        for a, left in first.items():
-            for b, right in first.items():
-                assert found[a][b] == 6 * 2.75 * left * right
-
-
-def test_kinks_have_no_second_derivative_but_a_value():
-    graph = cgprimer.parse("xw = relu(p)^2 + abs(p)*p + max(p, 2*p)")
-    for method in ("forward-over-reverse", "reverse-over-reverse", "path-sum"):
-        assert cgprimer.hessian(graph, {"p": 3.0}, method=method) == {"p": {"p": 4.0}}
-        assert cgprimer.hessian(graph, {"p": -3.0}, method=method) == {"p": {"p": -2.0}}
-
-
 @pytest.mark.parametrize("exponent", [0, 1, 2, 3, 4])
 @pytest.mark.parametrize("method", ["forward-over-reverse", "reverse-over-forward", "path-sum"])
 def test_second_derivatives_of_powers_at_zero(method, exponent):
@@ -169,14 +148,6 @@ def test_by_an_inner_variable_beside_the_way_there_is_nothing_to_differentiate()
     ):
         with refused(cgprimer.UsageError, "'xu' ... 'xv'"):
             second()
-
-
-@pytest.mark.parametrize("method", SECOND)
-def test_hessian_of_a_power_at_exponent_zero(method):
-    graph = cgprimer.parse("xw = b^n")
-    found = cgprimer.hessian(graph, {"b": 2.0, "n": 0.0}, wrt=["b", "n"], method=method)
-    assert found["b"] == pytest.approx({"b": 0.0, "n": 0.5})
-    assert found["n"] == pytest.approx({"b": 0.5, "n": np.log(2.0) ** 2})
 
 
 def test_every_edge_has_its_partial_even_where_it_is_zero():

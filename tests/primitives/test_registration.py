@@ -57,23 +57,6 @@ def test_a_registered_function_takes_the_place_of_an_alias(registered):
     assert cgprimer.gradient(cgprimer.parse("xw = ln(k)"), {"k": 3.0}) == {"k": 2.0}
 
 
-@pytest.mark.parametrize("method", TABLE_METHODS)
-def test_two_operands(registered, method):
-    registered("hypot", np.hypot, partials=("a/out", "b/out"))
-    graph = cgprimer.parse("xw = hypot(p, q)*q")
-    found = cgprimer.gradient(graph, {"p": 3.0, "q": 4.0}, method=method)
-    assert found == pytest.approx({"p": 2.4, "q": 3.2 + 5.0}, rel=1e-14)
-
-
-def test_second_derivatives_come_from_the_text_of_the_first(registered):
-    registered("hypot", np.hypot, partials=("a/out", "b/out"))
-    graph = cgprimer.parse("xw = hypot(p, q)")
-    for method in ("forward-over-reverse", "reverse-over-forward", "symbolic", "path-sum"):
-        found = cgprimer.hessian(graph, {"p": 3.0, "q": 4.0}, method=method)
-        assert found["p"] == pytest.approx({"p": 16 / 125, "q": -12 / 125}, rel=1e-13)
-        assert found["q"] == pytest.approx({"p": -12 / 125, "q": 9 / 125}, rel=1e-13)
-
-
 def _unsigned_byte(a):
     return np.trunc(np.clip(a, 0, 255))
 

@@ -196,28 +196,6 @@ def test_other_methods_say_that_it_may_differ(silly: None, method: str, text: st
         cgprimer.hessian(graph, at)
 
 
-def test_its_name_may_be_its_own_and_must_be_free() -> None:
-    cgprimer.register_primitive(Product)
-    try:
-        assert cgprimer.gradient(cgprimer.parse("xw = Product(k, xa)"), {"k": 2, "xa": 3}) == {
-            "k": 3.0
-        }
-        with pytest.raises(UsageError, match="already"):
-            cgprimer.register_primitive(Product)
-    finally:
-        cgprimer.unregister_primitive("Product")
-    with pytest.raises(cgprimer.UnknownFunctionError):
-        cgprimer.parse("xw = Product(k, xa)")
-
-    class Any_(Product):
-        @staticmethod
-        def forward(ctx: Any, *all: Any) -> Any:
-            return all[0]
-
-    with refused(UsageError):
-        cgprimer.register_primitive("any_", Any_)
-
-
 # --- computed again ------------------------------------------------------------------------------
 
 
@@ -264,20 +242,6 @@ def test_what_is_not_the_same_again_or_no_value_is_refused() -> None:
     w.data = [7.0, 2.0]
     with pytest.raises(DifferentiationError, match="'w'"):
         y.backward()
-
-
-HAMILTON = [  # the rows of the real matrix of p, as places and signs of its four parts
-    [(0, 1), (1, -1), (2, -1), (3, -1)],
-    [(1, 1), (0, 1), (3, -1), (2, 1)],
-    [(2, 1), (3, 1), (0, 1), (1, -1)],
-    [(3, 1), (2, -1), (1, 1), (0, 1)],
-]
-
-
-def hamilton(parts: Any, q: Any) -> Any:
-    """The Hamilton product as a product with a real matrix, made of the four parts of p."""
-    rows = [np.concatenate([sign * parts[i] for i, sign in row], axis=1) for row in HAMILTON]
-    return np.concatenate(rows, axis=0) @ q
 
 
 class Linear(Function):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cgprimer import Node, UsageError, Value, checkpoint, grad, memory, primitive
+from cgprimer import Node, UsageError, Value, grad, memory, primitive
 from cgprimer.errors import ShapeError
 from tests.approval import refused
-from tests.recording.test_functions import Silly, hamilton
+from tests.recording.test_functions import Silly
 
 
 def test_the_lectures_four_functions() -> None:
@@ -105,18 +105,9 @@ def test_what_is_kept_is_counted_once_and_what_was_given_apart() -> None:
     assert of_function.given == 160
     saved = memory(Silly.apply(x))
     assert [r.what for r in saved.rows] == ["x", "Silly", "Silly saved"]
+    scalar = memory(Value(2.0) * Value(3.0, requires_grad=False))
+    assert [row.gradient for row in scalar.rows] == [8, 0, 0]
     with refused(UsageError):
         memory(3.0)  # type: ignore[arg-type]
     with refused(UsageError):
         memory(lambda v: "text", 1.0)
-
-
-def test_the_hamilton_layer_keeps_four_times_its_weights_or_nothing() -> None:
-    parts, q = Value(np.ones((4, 8, 6))), Value(np.ones((24, 3)))
-    weights = parts.size * 8
-    saved = memory(hamilton(parts, q))
-    matrix = next(r for r in saved.rows if r.shape == (32, 24))
-    assert matrix.bytes == 4 * weights
-    again = memory(checkpoint(hamilton)(parts, q))
-    assert again.kept == 32 * 3 * 8
-    assert saved.kept > 2 * again.kept + 4 * weights

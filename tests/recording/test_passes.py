@@ -62,17 +62,6 @@ def test_the_same_pass_again(name: str, dtype: Any) -> None:
     )
 
 
-def test_gradients_are_nobody_elses_arrays_and_add_up() -> None:
-    for _ in range(3):
-        w, x = Value([1.0, 2.0]), Value([3.0, 4.0])
-        loss = (w * x).sum()
-        loss.backward(retain_graph=True)
-        loss.backward()
-        assert w.grad.tolist() == [6.0, 8.0]
-        w.grad[0] = 9.0
-        assert (x.data[0], x.grad[0]) == (3.0, 2.0)
-
-
 def _alike_but(kind: str) -> Callable[[int], Any]:
     """Graphs that begin as the one before, and differ in one thing every second time."""
 

@@ -251,19 +251,6 @@ def test_every_way_to_give_arguments_has_names() -> None:
     assert cgprimer.gradient(recording.graph)["lam"] == 7.0
 
 
-def test_names_that_the_language_reads_otherwise_still_work() -> None:
-    def f(x0: Any, input: Any, h_2: Any) -> Any:
-        output, parameter = x0 * input, 2.0 * x0
-        h = output + parameter
-        h = h * h_2
-        max = h + 1.0
-        return max * output
-
-    recording = agree(f, 2.0, 3.0, 0.5)
-    assert recording.graph.parameters == ("x0", "input", "h_2")
-    assert recording.graph.definitions.keys() >= {"output", "parameter", "h", "h_3", "max"}
-
-
 def test_what_is_captured_is_an_input_with_its_name() -> None:
     scale, bias = Value(3.0, requires_grad=False), np.array([1.0, 2.0])
     graph = record(lambda w: (w * DATA[0] * scale + bias).sum(), 2.0).graph
@@ -300,38 +287,6 @@ def test_objects_methods_and_partial_functions_have_the_names_of_their_attribute
     assert recording.graph.evaluate()["y"] == pytest.approx(network(x).item(), rel=1e-15)
     assert record(network.loss, x).graph.outputs == ("loss",)
     assert record(functools.partial(recurrent, 0.5, 1.0), [1.0, 2.0]).value > 0.9
-
-
-class Cut(cgprimer.Function):
-    """Its backward pass is not its derivative."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Any, step: Any) -> Any:
-        ctx.save(x - np.trunc(x / step) * step)
-        return np.trunc(x / step) * step
-
-    @staticmethod
-    def backward(ctx: Any, grad: Any) -> Any:
-        return grad + ctx.saved[0], None
-
-
-def test_functions_with_their_own_backward_pass_once_the_language_has_them() -> None:
-    def f(x: Any) -> Any:
-        y = Cut.apply(x, 0.5)
-        z = cgprimer.checkpoint(lambda y: y * y)(y)
-        return z.sum()
-
-    x = np.array([3.75, 4.6])
-    with refused(cgprimer.UsageError, "register_primitive(Cut)"):
-        record(f, x)
-    cgprimer.register_primitive(Cut)
-    try:
-        graph = record(f, x).graph
-        assert graph.expression("y") == "Cut(x, 0.5)"
-        found = cgprimer.gradient(graph)["x"]
-        np.testing.assert_allclose(found, grad(f)(x), 1e-15)
-    finally:
-        cgprimer.unregister_primitive("Cut")
 
 
 # --- mistakes ------------------------------------------------------------------------------------
