@@ -16,8 +16,7 @@ from tests.arrays.array_graphs import array_cases
 if not any(e.available for e in cgprimer.engines() if e.name == "cpu"):
     pytest.skip("the engine cpu cannot be used here", allow_module_level=True)
 
-from cgprimer.backends.cpu import array_kernel_ir, blas_threads, matrix_executable
-from cgprimer.backends.cpu.llvm_library import TargetProcessor
+from cgprimer.backends.cpu import blas_threads, matrix_executable
 from cgprimer.backends.cpu.matrix_executable import ArrayExecutable
 
 NETWORK = """
@@ -80,38 +79,6 @@ def test_they_are_the_plain_engine(text: str, dtype: str, sums: bool) -> None:
         agree(found, ArrayEvaluator(tape, sums=sums, dtype=dtype)(columns, scalars, samples), dtype)
 
 
-@pytest.mark.parametrize("bits", [64, 128, 256])
-def test_any_width_of_vectors_does(bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CGPRIMER_CACHE", "off")
-    monkeypatch.setattr(
-        array_kernel_ir, "get_target_processor", lambda: TargetProcessor("", "", bits, 16)
-    )
-    for text in (NETWORK, ROWS):
-        for dtype in ROUNDING:
-            tape = gradient_of(text)
-            columns, scalars = point(tape, 9)
-            found = ArrayExecutable(tape, sums=True, dtype=dtype)(columns, scalars, 9)
-            agree(found, ArrayEvaluator(tape, sums=True, dtype=dtype)(columns, scalars, 9), dtype)
-
-
-@pytest.mark.parametrize("sums", [True, False])
-def test_threads_and_blocks_change_nothing(sums: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    tape = gradient_of(CLASSES)
-    columns, scalars = point(tape, 1001)
-    known = ArrayEvaluator(tape, sums=sums, dtype="float64")(columns, scalars, 1001)
-    monkeypatch.setenv("CGPRIMER_THREADS", "3")
-    for name, value in {"_MIN_OPERATIONS": 1, "_MIN_BLOCK": 50, "_BLOCK_BYTES": 1}.items():
-        monkeypatch.setattr(matrix_executable, name, value)
-    made = ArrayExecutable(tape, sums=sums, dtype="float64")
-    first = made(columns, scalars, 1001)
-    agree(first, known, "float64")
-    again = made(columns, scalars, 1001)
-    assert all(np.array_equal(first[name], again[name]) for name in first)  # digit for digit
-    kept = {name: value.copy() for name, value in first.items()}
-    made({name: 2 * value for name, value in columns.items()}, scalars, 1001)
-    assert all(np.array_equal(first[name], kept[name]) for name in kept)  # memory of their own
-
-
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_what_is_not_finite_is_as_numpy_has_it(bad: float) -> None:
     for text in (NETWORK, CLASSES, ROWS):
@@ -172,3 +139,21 @@ def test_a_single_point_needs_no_axis_of_samples(text: str, shape: tuple[int, ..
     known, found = (cgprimer.gradient(graph, at, engine=e) for e in ("numpy", "cpu"))
     for name, slope in known.items():
         np.testing.assert_allclose(found[name], slope, rtol=1e-11)
+
+
+@pytest.mark.parametrize("sums", [True, False])
+def test_threads_and_blocks_change_nothing(sums: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    tape = gradient_of(CLASSES)
+    columns, scalars = point(tape, 1001)
+    known = ArrayEvaluator(tape, sums=sums, dtype="float64")(columns, scalars, 1001)
+    monkeypatch.setenv("CGPRIMER_THREADS", "3")
+    for name, value in {"_MIN_OPERATIONS": 1, "_MIN_BLOCK": 50, "_BLOCK_BYTES": 1}.items():
+        monkeypatch.setattr(matrix_executable, name, value)
+    made = ArrayExecutable(tape, sums=sums, dtype="float64")
+    first = made(columns, scalars, 1001)
+    agree(first, known, "float64")
+    again = made(columns, scalars, 1001)
+    assert all(np.array_equal(first[name], again[name]) for name in first)  # digit for digit
+    kept = {name: value.copy() for name, value in first.items()}
+    made({name: 2 * value for name, value in columns.items()}, scalars, 1001)
+    assert all(np.array_equal(first[name], kept[name]) for name in kept)  # memory of their own

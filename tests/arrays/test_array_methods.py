@@ -17,7 +17,7 @@ METHODS = ("reverse", "forward", "symbolic", "path-sum", "finite-difference")
 ENGINES = ("plain", "numpy")
 TOLERANCE = {"finite-difference": 1e-5}
 TANGLED = (cgprimer.PathLimitError, cgprimer.ExpressionSwellError)  # too large for a method
-some = settings(max_examples=12, deadline=None)
+some = settings(max_examples=7, deadline=None)
 few = settings(max_examples=2)
 
 
@@ -31,7 +31,7 @@ def assert_near(found, expected, tolerance: float, what: str) -> None:
         )
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(array_cases(scalar=False))
 def test_values_are_numpys(case: Case):
     found = case.graph.evaluate(case.at)
@@ -178,24 +178,6 @@ def test_second_derivatives_by_every_pair(case: Case):
         )
         assert np.shape(total) == (case.values[name].shape if rank else ())
         np.testing.assert_allclose(product[name], total, atol=1e-9 * (1 + np.abs(total).max()))
-
-
-@pytest.mark.parametrize(
-    ("text", "slope"),
-    [
-        ("parameter b = 3; y = sum(concatenate(reshape(a, 1), reshape(b, 1))^2*b)", 12.0),
-        ("y = sum(reshape(2, 1))*a", 2.0),
-        ("c = a*broadcast(3, 2); y = sum(c^2)", 72.0),
-        ("parameter W[2] = 1; y = sum(W[1:1])*a + a^2", 4.0),
-    ],
-)
-def test_arrays_that_are_made_of_numbers_or_have_none(text: str, slope: float) -> None:
-    graph = cgprimer.parse(f"parameter a = 2; {text}")
-    for method in cgprimer.methods():
-        found = cgprimer.gradient(graph, wrt="a", method=method)["a"]
-        assert found == pytest.approx(slope, rel=1e-6)
-    assert cgprimer.trace(graph, method="reverse").row("a").derivative == slope
-    assert "y = " in str(cgprimer.compare(graph, wrt="a"))
 
 
 @pytest.mark.parametrize("engine", ["plain", "numpy", "cpu", "cuda"])

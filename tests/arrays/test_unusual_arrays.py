@@ -45,14 +45,6 @@ def test_elements_that_are_computed_alike_are_moved_apart(method):
     np.testing.assert_allclose(found, [12.0, 12.0, 20.0], rtol=1e-6)
 
 
-def test_samples_of_one_row_stand_beside_those_of_all():
-    graph = cgprimer.parse("input x[2], z[2]; parameter w[2]; y = concatenate(x, w, z)")
-    x, z = np.arange(4.0).reshape(2, 1, 2), np.arange(6.0).reshape(3, 2)
-    y = graph.evaluate({"x": x, "z": z, "w": [7.0, 8.0]})["y"]
-    assert y.shape == (2, 3, 6)
-    np.testing.assert_array_equal(y[1, 2], [2, 3, 7, 8, 4, 5])
-
-
 @pytest.mark.parametrize(
     "text", ["xh = exp(k*xa); xw = xh^2", "parameter k[1]; xh = exp(k*xa); xw = sum(xh^2)"]
 )

@@ -27,7 +27,14 @@ def test_example_stands_alone(path):
     assert set(graph.values) == {*graph.inputs, *graph.parameters}
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(p, marks=[pytest.mark.slow] * (p.stem in ("mlp", "network", "softmax")))
+        for p in FILES
+    ],
+    ids=lambda path: path.stem,
+)
 def test_every_method_gives_the_slope_of_everything(path):
     graph = cgprimer.load(path)
     everything, methods = (*graph.variables, *graph.parameters), [*METHODS]

@@ -226,29 +226,3 @@ def test_f2_the_jacobian_of_softmax(method: str) -> None:
     found = cgprimer.gradient(example("softmax"), wrt="x", method=method)["x"]
     expected = np.diag(SOFTMAX) - np.outer(SOFTMAX, SOFTMAX)
     np.testing.assert_allclose(found, expected, rtol=1e-6 if "finite" in method else 1e-12)
-
-
-@pytest.mark.parametrize(
-    "method", [pytest.param(m, marks=[pytest.mark.slow] * (m == "symbolic")) for m in METHODS]
-)
-def test_six_lines_are_a_network(method: str) -> None:
-    graph = example("mlp")
-    h = np.tanh(0.1 * 0.25)  # every unit of a layer has the same weights
-    g = np.tanh(0.8 * h)
-    assert graph.evaluate()["xy"] == pytest.approx(0.8 * g, rel=1e-14)
-    found = cgprimer.gradient(graph, method=method)
-    x = np.array([0.5, -0.25, 1.0, -1.0])
-    to_g, to_h = 0.1 * (1 - g * g), 0.08 * (1 - g * g) * (1 - h * h)
-    expected = {
-        "W1": np.tile(to_h * x, (8, 1)),
-        "b1": np.full(8, to_h),
-        "W2": np.full((8, 8), to_g * h),
-        "b2": np.full(8, to_g),
-        "w3": np.full(8, g),
-        "b3": 1.0,
-    }
-    assert list(found) == list(expected)
-    for name, gradient in expected.items():
-        np.testing.assert_allclose(
-            found[name], gradient, rtol=1e-6 if "finite" in method else 1e-12
-        )

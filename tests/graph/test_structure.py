@@ -39,16 +39,6 @@ def test_the_lectures_two_dictionaries() -> None:
     assert json.loads(json.dumps(graph.leads_to)) == graph.leads_to
 
 
-def test_the_lectures_names() -> None:
-    graph = cgprimer.parse(LECTURE)
-    assert graph.variables == ("xa", "xx", "xy", "xz", "xw")
-    assert graph.inputs == ("xa",)
-    assert graph.outputs == ("xw",)
-    assert graph.parameters == ("ab", "ac", "bc", "cd")
-    assert graph.values == {}
-    assert graph.only_output() == "xw"
-
-
 @pytest.mark.parametrize(
     ("text", "variables"),
     [
@@ -134,7 +124,7 @@ def test_its_dictionaries_and_lists_are_read_only(write) -> None:
 
 
 @given(plans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_structure_of_random_graphs(plan: Plan) -> None:
     graph = cgprimer.parse(plan.text)
     used = {name: names_in(tree) for name, tree in plan.definitions.items()}
@@ -159,7 +149,7 @@ def test_structure_of_random_graphs(plan: Plan) -> None:
 
 
 @given(plans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_the_text_of_a_graph_parses_to_the_same_graph(plan: Plan) -> None:
     graph = cgprimer.parse(plan.text)
     again = cgprimer.parse(str(graph))
@@ -179,6 +169,27 @@ def test_the_text_of_a_graph() -> None:
 
 
 # --- networkx and sympy --------------------------------------------------------------------------
+
+
+def test_print_shows_the_first_lines_of_a_graph_that_nobody_reads_to_its_end() -> None:
+    graph = cgprimer.parse("\n".join(f"xb{i} = k*xa{i}" for i in range(10_000)))
+    shown = str(graph).splitlines()
+    assert shown[0] == "xb0 = k*xa0"
+    assert len(shown) == 101
+    assert "9,900 more" in shown[-1]
+    assert "graph.text" in shown[-1]
+    assert len(graph.text.splitlines()) == 10_000
+
+
+def test_a_comment_is_no_layer():
+    """Layers are those that the expressions apply; a comment or a name only mentions them."""
+    graph = cgprimer.parse("# no dropout, no batchnorm here\nxbatchnorm = k*xa; output xbatchnorm")
+    assert not graph.layered
+    assert graph.mode({"xa": 1.0, "k": 2.0}) == ""
+    with pytest.raises(UsageError, match=r"mean\.xh"):  # no running statistic
+        graph.point({"mean.xh": 1.0})
+    assert cgprimer.parse("xh = 1 + 2*dropout(xa, 0.5)").layers == {"dropout"}
+    assert cgprimer.parse("xh = batchnorm(xa, g, b)").layered
 
 
 def test_to_sympy() -> None:
@@ -204,22 +215,10 @@ def test_to_sympy() -> None:
     assert exact == [5.671875, 5.671875, 0.25, 11.34375, 161.8125]
 
 
-def test_print_shows_the_first_lines_of_a_graph_that_nobody_reads_to_its_end() -> None:
-    graph = cgprimer.parse("\n".join(f"xb{i} = k*xa{i}" for i in range(10_000)))
-    shown = str(graph).splitlines()
-    assert shown[0] == "xb0 = k*xa0"
-    assert len(shown) == 101
-    assert "9,900 more" in shown[-1]
-    assert "graph.text" in shown[-1]
-    assert len(graph.text.splitlines()) == 10_000
-
-
-def test_a_comment_is_no_layer():
-    """Layers are those that the expressions apply; a comment or a name only mentions them."""
-    graph = cgprimer.parse("# no dropout, no batchnorm here\nxbatchnorm = k*xa; output xbatchnorm")
-    assert not graph.layered
-    assert graph.mode({"xa": 1.0, "k": 2.0}) == ""
-    with pytest.raises(UsageError, match=r"mean\.xh"):  # no running statistic
-        graph.point({"mean.xh": 1.0})
-    assert cgprimer.parse("xh = 1 + 2*dropout(xa, 0.5)").layers == {"dropout"}
-    assert cgprimer.parse("xh = batchnorm(xa, g, b)").layered
+@pytest.mark.parametrize(("keep", "expected"), [("0.5", 2.0), ("0", 1.0), ("1", 3.0)])
+def test_dropout_multiplies_by_its_mean_without_training(keep: str, expected: float) -> None:
+    graph = cgprimer.parse(f"xh = 1 + 2*dropout(xa, {keep})")
+    assert graph.evaluate({"xa": 1.0})["xh"] == expected
+    for wrong in ("-0.1", "1.5", "xa"):
+        with pytest.raises(cgprimer.CgprimerError):
+            cgprimer.parse(f"xh = dropout(xa, {wrong})").evaluate({"xa": 1.0})

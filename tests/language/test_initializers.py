@@ -105,14 +105,6 @@ def test_the_names_of_initializers_are_ordinary_names_elsewhere() -> None:
     assert graph.initializers == {"he": Initializer("he"), "zeros": Initializer("zeros")}
 
 
-def test_an_initializer_may_take_several_lines() -> None:
-    graph = cgprimer.parse(
-        "parameter a = uniform(\n  -1,  # the lower bound\n  1\n), b = 2; xo = a*b"
-    )
-    assert graph.initializers == {"a": Initializer("uniform", (-1.0, 1.0))}
-    assert graph.values["b"] == 2
-
-
 numbers = st.floats(min_value=-1e6, max_value=1e6, allow_nan=False)
 initializers = st.one_of(
     st.sampled_from(["zeros", "ones", "glorot", "he"]).map(Initializer),

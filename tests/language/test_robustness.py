@@ -47,7 +47,7 @@ def parse_or_complain(text: str) -> None:
 
 
 @given(st.text(alphabet=CHARACTERS, max_size=60))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=120, deadline=None)
 @example("xa=\r")
 @example("x=(\r\n)")
 def test_any_text_of_the_languages_characters_does(text: str) -> None:
@@ -55,7 +55,7 @@ def test_any_text_of_the_languages_characters_does(text: str) -> None:
 
 
 @given(st.lists(st.sampled_from(TOKENS), max_size=30), st.sampled_from(["", " "]))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_any_sequence_of_tokens_does(tokens: list[str], between: str) -> None:
     parse_or_complain(between.join(tokens))
 
@@ -64,7 +64,7 @@ def test_any_sequence_of_tokens_does(tokens: list[str], between: str) -> None:
 
 
 @given(trees())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_a_tree_unparses_and_parses_back_to_itself(tree) -> None:
     assert shape(parse_expression(unparse(tree))) == shape(tree)
 
@@ -182,15 +182,3 @@ def test_a_chain_of_ten_thousand_definitions_written_backwards() -> None:
     graph = cgprimer.parse("\n".join(lines))
     assert graph.variables == tuple(f"x{i}" for i in range(DEEP + 1))
     assert graph.evaluate({"x0": 0.5})[f"x{DEEP}"] == DEEP + 0.5
-
-
-@pytest.mark.slow
-def test_a_hundred_thousand_expressions() -> None:
-    count = 100_000
-    text = "\n".join(f"x{i} = a{i % 100}*x{i - 1} + xq^2" for i in range(1, count + 1))
-    graph = cgprimer.parse(text)
-    assert len(graph.definitions) == count
-    assert graph.inputs == ("x0", "xq")
-    assert graph.outputs == (f"x{count}",)
-    assert len(graph.parameters) == 100
-    assert graph.depends_on["x7"] == ["xq", "x6"]

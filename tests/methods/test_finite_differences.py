@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import cgprimer
 from cgprimer.core.evaluation.runner import Runner
+from tests.approval import approved
 
 # At x = c, these quotients are exactly powers of the step h: nothing is rounded.
 FORMULAS = {"forward": ("(x - c)^2", 1), "central": ("(x - c)^3", 2)}
@@ -75,6 +76,13 @@ def test_single_precision_has_a_larger_step(scheme: str) -> None:
     found = Runner(program, dtype="float32")(columns, {}, 4).derivatives["y", "x"]
     relative = {"forward": 2.0**-12, "central": 2.0**-8}[scheme]
     assert found.tolist() == [expected_quotient(v, scheme, relative) for v in x.tolist()]
+
+
+@pytest.mark.parametrize("scheme", ["forward", "central", "complex-step"])
+def test_a_printed_program_says_how_each_pass_moves_a_variable(scheme: str) -> None:
+    tape = cgprimer.tape(cgprimer.parse("h = k*x; y = h^2 + x"))
+    how = {"method": "finite-difference", "scheme": scheme}
+    approved(str(cgprimer.differentiate(tape, wrt=["x", "h"], **how)))
 
 
 def test_a_complex_step_needs_no_choice() -> None:

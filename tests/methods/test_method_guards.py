@@ -9,7 +9,6 @@ import cgprimer
 from cgprimer.errors import (
     CgprimerError,
     DifferentiationError,
-    ExpressionSwellError,
     PathLimitError,
     UsageError,
 )
@@ -42,15 +41,6 @@ def test_the_path_limit_is_a_choice():
     with refused(PathLimitError, "64 ... 63"):
         cgprimer.gradient(graph, method="path-sum", limit=63)
     found = cgprimer.gradient(graph, method="path-sum", limit=64)
-    assert found == pytest.approx(cgprimer.gradient(graph), rel=1e-13)
-
-
-def test_the_symbolic_limit_is_a_choice():
-    graph = ladder(3)
-    size = 29  # 8 written-out copies of p*xa and 21 operations over them
-    with refused(ExpressionSwellError, f"{size}"):
-        cgprimer.gradient(graph, method="symbolic", limit=size - 1)
-    found = cgprimer.gradient(graph, method="symbolic", limit=size)
     assert found == pytest.approx(cgprimer.gradient(graph), rel=1e-13)
 
 

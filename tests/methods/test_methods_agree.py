@@ -31,8 +31,8 @@ METHODS = (
     ("symbolic", {"share": False, "limit": 60}),
 )
 
-quick = settings(derandomize=True, deadline=None, max_examples=120)
-slower = settings(derandomize=True, deadline=None, max_examples=30)
+quick = settings(derandomize=True, deadline=None, max_examples=25)
+slower = settings(derandomize=True, deadline=None, max_examples=12)
 
 
 def assert_near(case: Case, found: dict, expected: dict, tolerance: float, what: str) -> None:

@@ -105,21 +105,6 @@ def test_forward_mode_twice_keeps_its_two_directions_apart(second):
     assert found == pytest.approx(hessian["a"][second], rel=1e-12)
 
 
-def test_reverse_mode_twice_still_says_what_the_first_derivative_is():
-    """Both programs have a derivative with respect to ``a``: they are two outputs, not one."""
-    once = cgprimer.differentiate(cgprimer.tape(BAYDIN), wrt=("a", "b"), method="reverse")
-    first = {read.wrt: read.output for read in once.passes[0].reads}
-    twice = cgprimer.differentiate(once.tape, of=tuple(first.values()), wrt=("a", "b"))
-    result = Runner(twice)({}, POINT, 1)
-    gradient = cgprimer.gradient(BAYDIN, POINT)
-    hessian = cgprimer.hessian(BAYDIN, POINT)
-    for name, output in first.items():
-        assert result.values[output] == pytest.approx(gradient[name], rel=1e-12)
-        for other in ("a", "b"):
-            found = result.derivatives[output, other]
-            assert found == pytest.approx(hessian[name][other], rel=1e-12)
-
-
 # --- with respect to inner variables, and of powers -----------------------------------------------
 
 LECTURE = cgprimer.parse(

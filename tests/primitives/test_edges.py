@@ -20,13 +20,9 @@ from cgprimer.core.operations import (
     numpy_arithmetic,
     symbolic_arithmetic,
 )
-from tests.methods.slopes import DIGITS
 from tests.primitives.row_tools import (
-    OPERANDS_OF_GRAPH,
     ROWS,
-    at,
     ids,
-    one_line,
     partials_by_reverse,
     same,
     values,
@@ -100,16 +96,6 @@ def test_digits_are_kept_near_zero(name, x):
     assert error < 4e-16
 
 
-@pytest.mark.parametrize("name", ["sigmoid", "softplus", "erfc", "gelu"])
-@pytest.mark.parametrize("x", [-20.0, -5.0, -1.0, 1.0, 5.0, 20.0])
-def test_digits_are_kept_in_the_tails(name, x):
-    row = find_primitive(name)
-    with mpmath.workdps(DIGITS):
-        expected = symbolic_arithmetic.mpmath_function(row.name)(mpmath.mpf(x))
-        error = abs(mpmath.mpf(float(values(row, [[x]])[0])) / expected - 1)
-    assert error < 1e-13
-
-
 @pytest.mark.parametrize("name", ["asin", "acos", "atanh", "acosh", "asech", "asec", "acsc"])
 @pytest.mark.parametrize("gap", [2.0**-20, 2.0**-40, 2.0**-52])
 def test_slopes_are_right_close_to_the_edge(name, gap):
@@ -131,19 +117,7 @@ SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, 5e-324, 1e308, -1.7e308, 1000.0, inf, -inf
 
 
 @pytest.mark.parametrize("row", ROWS, ids=ids)
-def test_nothing_raises_or_warns_at_special_values(row):
-    points = np.array(list(itertools.product(SPECIAL, repeat=row.arity))).T
-    names = OPERANDS_OF_GRAPH[: row.arity]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for method in ("reverse", "forward", "path-sum"):
-            found = cgprimer.gradient(one_line(row), at(row, points), wrt=names, method=method)
-            assert all(f.shape == points[0].shape for f in found.values())
-        values(row, points)
-
-
-@pytest.mark.parametrize("row", ROWS, ids=ids)
-@settings(derandomize=True, deadline=None, max_examples=25)
+@settings(derandomize=True, deadline=None, max_examples=10)
 @given(data=st.data())
 def test_nothing_raises_or_warns_on_any_float(row, data):
     operands = data.draw(st.tuples(*[st.floats(allow_nan=True, allow_infinity=True)] * row.arity))

@@ -125,19 +125,6 @@ def test_none_is_no_gradient_and_missing_methods_are_named() -> None:
         Function.apply(a)
 
 
-def test_forward_cannot_write_into_its_arguments() -> None:
-    class Writes(Product):
-        @staticmethod
-        def forward(ctx: Any, a: Any, b: Any) -> Any:
-            a += b
-            return a
-
-    a = Value([1.0, 2.0])
-    with pytest.raises(ValueError, match="read-only"):
-        Writes.apply(a, 1.0)
-    np.testing.assert_array_equal(a.data, [1.0, 2.0])
-
-
 def test_what_was_saved_stays_what_it_was() -> None:
     class Scaled(Function):
         @staticmethod
@@ -284,17 +271,3 @@ def test_arguments_that_may_be_left_out() -> None:
     x = Value(data)
     Linear.apply(x, Value(start, requires_grad=False), None).sum().backward()
     assert Linear.needed == (True, False, False)
-
-
-def test_gradients_of_arguments_that_were_left_out_are_refused() -> None:
-    class Eager(Function):
-        @staticmethod
-        def forward(ctx: Any, a: Any, b: Any = None) -> Any:
-            return 2.0 * a
-
-        @staticmethod
-        def backward(ctx: Any, grad: Any) -> Any:
-            return 2.0 * grad, grad
-
-    with refused(DifferentiationError, "1"):
-        Eager.apply(Value(1.0)).backward()

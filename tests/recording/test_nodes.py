@@ -45,15 +45,6 @@ def test_operators_of_nodes_are_wrapped_functions() -> None:
     assert row.grad.tolist() == [3.0, -5.0]
 
 
-def test_nodes_of_arrays_and_deep_ones() -> None:
-    node = primitive(np.exp)(Node(np.zeros((2, 2)), name="W"))
-    assert str(node) == "exp = [[1. 1.] [1. 1.]]\n  W = [[0. 0.] [0. 0.]]"
-    sine, deep = primitive(np.sin), Node(0.1)
-    for _ in range(3000):
-        deep = sine(deep)
-    assert str(deep).endswith("...")
-
-
 def test_ones_own_functions_with_their_derivatives() -> None:
     cube = primitive(lambda x: x**3, derivative=lambda x: 3 * x**2, name="cube")
     assert grad(cube)(2.0) == 12.0

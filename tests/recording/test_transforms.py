@@ -41,21 +41,6 @@ def test_hessians_and_third_derivatives() -> None:
     assert (third[0, 0, 0], third[1, 1, 1], third.sum()) == (6.0, 6.0, 12.0)
 
 
-def test_trees_of_arguments_and_several_of_them() -> None:
-    def loss(p: Any, x: Any) -> Any:
-        return np.sum((p["w"] @ x + p["b"][0]) ** 2)
-
-    p = {"w": np.array([[1.0, 2.0]]), "b": (3.0,)}
-    x = np.array([1.0, -1.0])
-    value, (slopes, by_x) = value_and_grad(loss, (0, 1))(p, x)
-    assert value == 4.0
-    np.testing.assert_array_equal(slopes["w"], [[4.0, -4.0]])
-    np.testing.assert_array_equal(by_x, [4.0, 8.0])
-    assert np.asarray(slopes["b"][0]) == 4.0
-    rows = jacobian(lambda a, b: a * b, 1)(2.0, np.array([1.0, 5.0]))
-    np.testing.assert_array_equal(rows, [[2.0, 0.0], [0.0, 2.0]])
-
-
 def test_a_derivative_is_one_under_no_grad_too() -> None:
     def f(x: Any) -> Any:
         return x**3

@@ -131,7 +131,7 @@ POINTS = st.fixed_dictionaries(
 
 
 @given(texts(numbers=NUMBERS, functions=True), POINTS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_a_tape_computes_what_the_graph_does(text: str, point: dict[str, float]) -> None:
     graph = cgprimer.parse(text)
     expected = tree_values(graph, point)

@@ -48,7 +48,7 @@ def has_minus_zero(values: list[np.float64]) -> bool:
 
 @pytest.mark.parametrize("change", [remove_dead_code, share])
 @given(text=texts(numbers=["0.5", "1", "2", "0", "-1"], functions=True), point=POINTS)
-@settings(max_examples=20, deadline=None, suppress_health_check=PATIENT)
+@settings(max_examples=10, deadline=None, suppress_health_check=PATIENT)
 def test_dead_code_and_sharing_keep_every_bit(change, text: str, point: dict[str, float]) -> None:
     tape = lowered(text)
     changed = verify(change(tape))
@@ -73,7 +73,7 @@ def constants(tape: Tape) -> set[float]:
     text=texts(numbers=["1", "2", "3", "0", "-1"]),
     point=st.fixed_dictionaries({n: st.fractions(-3, 3, max_denominator=4) for n in NAMES}),
 )
-@settings(max_examples=15, deadline=None, suppress_health_check=PATIENT)
+@settings(max_examples=10, deadline=None, suppress_health_check=PATIENT)
 def test_every_pass_is_exact_algebra(change, text: str, point: dict[str, Fraction]) -> None:
     # In fractions there is no rounding: x^5 and its multiplications are the very same number,
     # where doubles would differ in the last digit and cancellation could blow that up.
@@ -173,18 +173,6 @@ def test_dead_code_goes_and_the_signature_stays() -> None:
 )
 def test_share_simplifies(text: str, left: list[str]) -> None:
     assert operations(share(lowered(f"xw = {text}"))) == left
-
-
-@pytest.mark.parametrize("exponent", [*range(-9, 0), *range(1, 10), 15, 31, 63, 64, -64])
-def test_whole_powers_become_few_multiplications(exponent: int) -> None:
-    reduced = optimize(lowered(f"xw = xa^{exponent}"))
-    assert "pow" not in operations(reduced)
-    size = abs(exponent)
-    # Binary powering: a squaring per binary digit but the first, a product per further one.
-    assert operations(reduced).count("mul") == size.bit_length() - 1 + size.bit_count() - 1
-    assert operations(reduced).count("div") == (exponent < 0)
-    value = outputs(reduced, {"xa": 1.1})["xw"]
-    assert value == pytest.approx(float(Fraction(1.1) ** exponent), rel=1e-13)
 
 
 @pytest.mark.parametrize("exponent", ["0.5", "-1.5", "65", "-65", "1e300", "1/0", "0/0", "xb", "k"])
