@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import cgprimer
@@ -89,6 +90,32 @@ def test_matrices_of_a_given_graph_are_not_zero() -> None:
     for problem in cgprimer.exercise(graph, kinds="shapes", count=10).problems:
         worksheet = check_problem(problem, 1)
         assert {"bar_w", "bar_v"} <= {blank.row for blank in worksheet.blanks}
+
+
+def test_values_of_matrices_with_functions_are_small() -> None:
+    """So that the sums in the operands of functions are small, too."""
+    graph = cgprimer.parse("input x[2]; parameter w[2,2]; h = tanh(w @ x); L = sum(h)")
+    for problem in cgprimer.exercise(graph, kinds="shapes", count=8).problems:
+        values = cgprimer.parse(problem.graph).values
+        numbers = {abs(v) for name in ("x", "w") for v in np.ravel(values[name])}
+        assert numbers <= {0.5, 1.0}
+
+
+def test_operands_of_saturating_functions_are_at_most_five() -> None:
+    graph = cgprimer.parse("xb = a*xa; xc = tanh(xb); xw = 3*xc + b")
+    problems = cgprimer.exercise(graph, kinds="trace", difficulty=2, count=50).problems
+    operands = [abs(evaluate_strictly(problem.graph)["xb"]) for problem in problems]
+    assert max(operands) == 5
+
+
+@pytest.mark.parametrize(("extra", "level"), [(0, "operations"), (1, "variables")])
+def test_long_traces_have_a_row_per_variable(extra: int, level: str) -> None:
+    """A trace of the operations has at most 18 rows, including inputs and parameters."""
+    lines = [f"x{k + 1} = x{k}*x0 - x0" for k in range(7)]  # 2 operations each
+    graph = cgprimer.parse([*lines, f"xw = x7 + a - x0{' + a' * extra}"])
+    assert cgprimer.tape(graph).size == 18 + extra
+    (problem,) = cgprimer.exercise(graph, kinds="trace").problems
+    assert problem.asked["level"] == level
 
 
 def test_values_of_few_names_differ() -> None:

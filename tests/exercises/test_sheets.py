@@ -104,6 +104,8 @@ def test_documents_show_the_question_and_the_solution() -> None:
     for solution in (False, True):
         text = sheet.to_markdown(solution=solution)
         approved(text.partition("<!-- cgprimer")[0] + text.rpartition("-->")[2])
+    assert printed_sheets.latex_document(sheet) == sheet.to_latex()
+    assert printed_sheets.sheet_page(sheet) == sheet.to_html()
     body = sheet.to_latex(solution=True).partition(r"\begin{document}")[2]
     approved(re.sub(r"\\begin{tikzpicture}.*?\\end{tikzpicture}", "", body, flags=re.DOTALL))
     page = re.sub(r"<(style|script|svg).*?</\1>", "", sheet.to_html(solution=True), flags=re.DOTALL)

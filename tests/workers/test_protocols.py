@@ -17,7 +17,11 @@ from cgprimer.errors import DataError, NonFiniteError, UsageError
 from cgprimer.training.distributed.delays import Delays, parse_delays
 from cgprimer.training.distributed.protocols import Task, gather_asynchronously, plan_protocol
 from cgprimer.training.distributed.simulator import SimulatedTeam
-from cgprimer.training.distributed.worker_record import record_of
+from cgprimer.training.distributed.worker_record import (
+    record_as_dict,
+    record_of,
+    summarize_record,
+)
 from cgprimer.training.settings import DEFAULT_SETTINGS, create_settings
 from cgprimer.training.strategy_choice import plan_training
 from cgprimer.training.worker_options import PROTOCOLS, WorkerOptions
@@ -452,6 +456,21 @@ def test_first_updates_of_small_runs_are_recorded(
         assert (time, [worker for worker, *_ in gradients]) == (1.0, [*range(16)])
         mean = 2 * np.mean([0.0 - target for target in range(16)])
         assert values == pytest.approx([-1e-6 * mean] * parameters)
+
+
+def test_recorded_gradients_are_means_over_the_samples_of_a_task() -> None:
+    data = cgprimer.Dataset.from_arrays({"x": [1.0, 2.0, 3.0, 4.0]}, {"xw": [0.0] * 4})
+    how = {**PLAIN, "start": {"k": 1.0}, "batch_size": 2, "delays": "1,1"}
+    run = cgprimer.train(LINE, data, workers=2, **how)
+    ((_, values, gradients),) = run.team["first"]
+    assert gradients == [[0, 0, [pytest.approx(2 * (1 + 4) / 2)]], [1, 0, [pytest.approx(25.0)]]]
+    assert values == pytest.approx([1 - 0.05 * 15])
+
+
+def test_record_without_steps_can_be_summarized() -> None:
+    record = record_of(cgprimer.train(LINE, PAIR, workers=2, **PLAIN))
+    assert summarize_record(record, 0)[0].endswith(f"{record.clock:.4g} s per step")
+    assert record_as_dict(record, 0)["seconds_per_step"] == record.clock
 
 
 def test_options_of_workers_have_the_defaults_of_the_settings() -> None:
