@@ -5,16 +5,12 @@ Nothing is timed: a test of a quadratic algorithm takes minutes.
 
 from __future__ import annotations
 
-import random
 from itertools import pairwise
 
 import pytest
 
 import cgprimer
-from cgprimer.core.methods.path_sum import count_edges, count_paths, list_paths
 from cgprimer.errors import PathLimitError, UsageError
-from cgprimer.visualization.diagrams.edge_labels import _GAP, _BoxGrid, _build_box_array
-from cgprimer.visualization.diagrams.geometry import Box
 from cgprimer.visualization.diagrams.layout import lay_out
 from tests.approval import refused
 
@@ -60,22 +56,6 @@ def test_many_long_paths_are_rejected():
         cgprimer.gradient(chain(2_000, " + p*xin"), method="path-sum")
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_counted_edges_are_those_of_the_listed_paths(seed):
-    generator = random.Random(seed)
-    heads = {
-        tail: sorted(generator.sample(range(tail + 1, 12), generator.randint(1, min(3, 11 - tail))))
-        for tail in range(11)
-    }
-    paths = count_paths(heads, 11)
-    edges = count_edges(heads, 11, paths)
-    for source in range(12):
-        walked = list_paths(heads, source, 11, paths)
-        assert len(walked) == len({tuple(path) for path in walked}) == paths.get(source, 0)
-        assert sum(len(path) - 1 for path in walked) == edges.get(source, 0)
-        assert all(b in heads[a] for path in walked for a, b in pairwise(path))
-
-
 def test_trace_of_many_lines():
     shown = str(cgprimer.trace(chain(8_000, " + p*xin")))
     assert shown.count("\n") >= 8_000
@@ -92,22 +72,3 @@ def test_slow_picture_is_rejected():
     edges = [*pairwise(names), *(("x0", name) for name in names[2:])]
     with refused(UsageError, "400 ... 79,401"):
         lay_out(dict.fromkeys(names, (40.0, 20.0)), edges, [None] * len(edges))
-
-
-def test_near_boxes_are_those_of_an_exhaustive_search():
-    generator = random.Random(3)
-
-    def box() -> Box:
-        middle = generator.uniform(-300, 300), generator.uniform(-300, 300)
-        return Box(*middle, generator.uniform(0, 90), generator.uniform(0, 40))
-
-    boxes = [box() if generator.random() < 0.9 else None for _ in range(200)]
-    places = _build_box_array([box() for _ in range(50)])
-    found = _BoxGrid(_build_box_array(boxes)).count_near(places, exclude=7)
-    for place, count in zip(places.tolist(), found, strict=True):
-        x, y, width, height = place
-        assert count == sum(
-            2 * abs(b.x - x) < b.width + width + 2 * _GAP
-            and 2 * abs(b.y - y) < b.height + height + 2 * _GAP
-            for number, b in enumerate(boxes) if b and number != 7
-        )  # fmt: skip
