@@ -21,7 +21,7 @@ from tests.exporting.running import run, run_all_correct, run_correct, run_file
 from tests.methods.graph_strategies import Case, cases
 
 PROCESSES = settings(
-    max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 LECTURE = {"ab": 5.671875, "ac": 11.34375, "bc": 5.671875, "cd": 0.25}
 CASES = {  # A1, B2, C1, E1, E3: what the lectures print
@@ -166,6 +166,20 @@ def test_operations_that_move_elements(target: str, tmp_path: Path) -> None:
     text = cgprimer.export(graph, target, wrt=("x", "z", "v", "k"))
     done = run(text, target, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("index", "expected"),
+    [
+        ("[::-1, 1:3]", "torch.flip(x[..., 0:3, 1:3], (-2,))"),
+        ("[1:3, ::-1]", "torch.flip(x[..., 1:3, 0:4], (-1,))"),
+        ("[::-1, ::-1]", "torch.flip(x[..., 0:3, 0:4], (-1, -2))"),
+        ("[::-1, 2]", "torch.flip(x[..., 0:3, 2], (-1,))"),
+    ],
+)
+def test_negative_steps_become_flips_in_torch(index: str, expected: str) -> None:
+    graph = cgprimer.parse(f"input x[3,4]; parameter k; xa = k*x{index}; xw = sum(xa)")
+    assert f" = {expected}" in cgprimer.export(graph, "torch")
 
 
 def format_primitive(row: object) -> str:
