@@ -182,6 +182,14 @@ def test_negative_steps_become_flips_in_torch(index: str, expected: str) -> None
     assert f" = {expected}" in cgprimer.export(graph, "torch")
 
 
+def test_arrays_of_scalars(tmp_path: Path) -> None:
+    """No leaf is an array, but operations on scalars return arrays."""
+    lines = ["parameter a = 2, b = 3; xv = reshape(a, 1); xu = reshape(b, 1)"]
+    graph = cgprimer.parse([*lines, "xs = concatenate(xv, xu); xw = sum(xs*xs)"])
+    found = run_correct(cgprimer.export(graph, "numpy"), "numpy", tmp_path)
+    assert found == {"xw": 13.0, "d xw / d a": 4.0, "d xw / d b": 6.0}
+
+
 def format_primitive(row: object) -> str:
     """Return an expression of a primitive that is finite and has a finite derivative."""
     operators = {"add": "{}+{}", "sub": "{}-{}", "mul": "{}*{}", "div": "{}/{}", "neg": "-{}",
