@@ -33,7 +33,7 @@ from cgprimer.core.tape.tape import Tape
 from cgprimer.support.garbage_collection import pause_garbage_collection
 
 _CACHE_BYTES = 2**18  # live values of a block: half of a typical second-level cache
-_BLOCK_LIMITS = (512, 2**15)
+_MIN_BLOCK = 512
 # OpenBLAS uses several threads for more multiplications than this. They gain little for small
 # matrices, and on a busy machine waiting for them takes ten times as long as the work.
 _MAX_SERIAL_PRODUCTS = 2**18
@@ -65,9 +65,7 @@ class NumpyExecutable:
         self.uniform = UniformEvaluator(self.plan.tape, self.plan.uniform, self.plan.size, dtype)
         live = self.row_count + len(self.plan.tape.of_kind("column"))
         block = _CACHE_BYTES // (live * self.dtype.itemsize)
-        self.block_size = min(
-            max(1 << block.bit_length() - 1 if block else 1, _BLOCK_LIMITS[0]), _BLOCK_LIMITS[1]
-        )
+        self.block_size = max(1 << block.bit_length() - 1 if block else 1, _MIN_BLOCK)
 
     def __call__(self, columns: Inputs, scalars: Inputs, samples: int) -> dict[str, Array]:
         """Run the tape; see :class:`cgprimer.core.evaluation.engines.Execute`."""

@@ -109,6 +109,34 @@ def test_sources_without_metadata_have_the_engine_plain() -> None:
     assert "'cpu'" in approved(process.stdout), process.stderr
 
 
+def test_the_minimum_work_is_the_documented_one() -> None:
+    """The numbers are in the table of docs/internals/engines.md."""
+    scalars, small, large = (
+        cgprimer.tape(cgprimer.parse(text))
+        for text in (
+            "xw = k*xa",
+            "input x[4]; parameter W[4,4]; xo = sum(W @ x)",
+            "input x[100]; parameter W[100,100]; xo = sum(W @ x)",
+        )
+    )
+    for name, expected in {
+        "numpy": (0, np.inf, np.inf),
+        "cpu": (20_000, 20_000, 1_000_000),
+        "cuda": (2_000_000_000, 2_000_000_000, np.inf),
+    }.items():
+        engine: Any = ENGINES[name]
+        assert tuple(engine.minimum_work(tape) for tape in (scalars, small, large)) == expected
+
+
+def test_the_engine_numpy_leaves_arrays_and_complex_numbers_to_plain() -> None:
+    numpy = ENGINES["numpy"]
+    run = numpy.compile(cgprimer.tape(cgprimer.parse("input x[2]; parameter k; xo = k*x")))
+    result = run({"x": np.array([[1.0, 2.0]])}, {"k": 3.0}, 1)["xo"]
+    np.testing.assert_array_equal(result, [[3.0, 6.0]])
+    run = numpy.compile(cgprimer.tape(cgprimer.parse("xw = k*xa")), dtype="complex128")
+    np.testing.assert_array_equal(run({"xa": np.array([1 + 1j])}, {"k": 2.0}, 1)["xw"], [2 + 2j])
+
+
 # --- processors ----------------------------------------------------------------------------------
 
 
