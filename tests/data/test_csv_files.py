@@ -116,10 +116,11 @@ def test_errors_are_located(
     [
         (b"xa,xw\n\xff,1\n", DataError, "UTF-8"),
         (b"\xffxa,xw\n1,2\n", DataError, "UTF-8"),
-        (gzip.compress(b"xa,xw\n1,2\n"), DataError, "d.csv"),
+        (gzip.compress(b"xa,xw\n1,2\n", mtime=0), DataError, "d.csv"),
         (b"xab,xw\n1,2\n", DataError, "'xa' ... xab, xw ... 'xab'"),
         (b"\x1b[31mred,xw\n1,2\n", DataError, r"\x1b[31mred"),
     ],
+    ids=["latin-1 values", "latin-1 names", "gzip", "missing column", "control character"],
 )
 def test_other_files_are_refused(
     content: bytes, error: type[Exception], values: str, tmp_path: Path
