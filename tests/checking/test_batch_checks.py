@@ -178,6 +178,7 @@ main()
 """
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_gives_what_it_has_and_goes_on(folder: Path) -> None:
     (folder / "cyd.py").write_text("import time\ntime.sleep(60)\n" + RIGHT)
     here = folder.parent
@@ -495,6 +496,7 @@ def grade(root: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return data
 
 
+@pytest.mark.slow
 def test_the_autograder_grades(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = autograder(folder, "--strictly", "--time", "2")
     line = (root / "source" / "run_autograder").read_text()

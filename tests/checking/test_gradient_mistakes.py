@@ -33,12 +33,12 @@ def test_every_mistake_has_a_submission() -> None:
     assert {submission.mistake for submission in WRONG} | rules == MISTAKES.keys()
 
 
-@pytest.mark.parametrize("submission", RIGHT, ids=str)
+@pytest.mark.parametrize("submission", sample(RIGHT, 4), ids=str)
 def test_right_programs_are_not_accused(submission: Submission) -> None:
     assert check(submission) == []
 
 
-@pytest.mark.parametrize("submission", sample(WRONG, 4), ids=str)
+@pytest.mark.parametrize("submission", sample(WRONG, 6), ids=str)
 def test_a_mistake_is_named(submission: Submission) -> None:
     wrong = check(submission)
     assert wrong
@@ -185,7 +185,7 @@ def student(rule: WrongRule) -> tuple[str, Callable[..., dict[str, float]]]:
 
 
 @pytest.mark.parametrize(
-    "rule", sample(WRONG_RULES, 5), ids=lambda r: f"{r.primitive}: {r.message}"
+    "rule", sample(WRONG_RULES, 9), ids=lambda r: f"{r.primitive}: {r.message}"
 )
 def test_a_wrong_derivative_of_a_function_is_named(rule: WrongRule) -> None:
     graph, gradient = student(rule)
@@ -202,7 +202,7 @@ def test_a_wrong_derivative_of_a_function_is_named(rule: WrongRule) -> None:
 # --- many graphs ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mistake", PLANTED)
+@pytest.mark.parametrize("mistake", sample([*PLANTED], 5))
 @pytest.mark.parametrize("count", [1, pytest.param(20, marks=pytest.mark.slow)])
 def test_a_mistake_is_named_in_random_graphs(mistake: str, count: int) -> None:
     missed = [part for parts in plant(mistake, count) for part in parts

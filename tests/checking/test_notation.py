@@ -90,7 +90,7 @@ def test_text_of_the_language_keeps_its_meaning(text: str) -> None:
     assert unparse(read_formula(text, NAMES)) == unparse(parse_expression(text))
 
 
-@pytest.mark.parametrize("row", sample([[row] for (row,) in TABLES["statements"]], 6))
+@pytest.mark.parametrize("row", sample([[row] for (row,) in TABLES["statements"]], 20))
 def test_statements_in_usual_notation(row: list[str]) -> None:
     assert check_formula(row[0]).points == 1
 

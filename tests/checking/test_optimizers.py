@@ -21,7 +21,7 @@ from cgprimer.course.checks.optimizer_variants import Variant, list_variants, si
 from cgprimer.course.checks.optimizer_verdicts import create_test_runs
 from cgprimer.training.optimizers import optimizer
 from tests.approval import approved
-from tests.checking.submissions import Submission, change, define_names, read_submissions
+from tests.checking.submissions import Submission, change, define_names, read_submissions, sample
 
 HYPER = {
     "beta": 0.8, "beta1": 0.8, "beta2": 0.95, "alpha": 0.9, "epsilon": 1e-6, "slope": 0.3,
@@ -52,6 +52,12 @@ def test_the_statements_are_the_rules_of_the_package(name: str) -> None:
             np.testing.assert_allclose(steps[step], p, rtol=1e-13)
 
 
+def test_the_first_gradient_is_positive() -> None:
+    """A program that takes roots of gradients fails later, so that its first step is judged."""
+    for seed in range(10):
+        assert create_test_runs(seed)[0].gradients[0, 0] > 0
+
+
 @pytest.mark.slow
 def test_no_two_names_stand_for_the_same_numbers() -> None:
     for name in RULES:
@@ -75,7 +81,7 @@ def test_right_optimizers_are_not_accused(submission: Submission, seed: int) -> 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("submission", WRONG, ids=str)
+@pytest.mark.parametrize("submission", sample(WRONG, 5), ids=str)
 def test_a_mistake_is_named(submission: Submission, seed: int) -> None:
     result = check(submission, seed)
     assert result.mistakes == (submission.mistake,)
@@ -84,6 +90,7 @@ def test_a_mistake_is_named(submission: Submission, seed: int) -> None:
     assert all(submission.note in part.message for part in wrong)
 
 
+@pytest.mark.slow
 def test_every_mistake_of_the_catalogue_has_a_submission() -> None:
     messages = {(s.mistake, p.message) for s in WRONG for p in check(s).parts if p.mistake}
     refined = ("state not updated", "state reset every step", "state not used")

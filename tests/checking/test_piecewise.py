@@ -18,6 +18,7 @@ from cgprimer.course.checks.gradient_check import GradientCheck, build_gradient_
 from cgprimer.course.checks.question_points import select_arguments
 from tests.checking.planted_mistakes import Function, answers, with_habits
 from tests.checking.students import Habits, Node
+from tests.checking.submissions import sample
 
 Partials = Callable[..., Sequence[float]]
 # Of each piecewise function the partials that a wrong program uses, by what is wrong.
@@ -194,8 +195,8 @@ def test_every_piecewise_primitive_is_tried() -> None:
     assert piecewise - {"equal"} == ALONE.keys()
 
 
-@pytest.mark.parametrize("settings", ASKED, ids=str)
-@pytest.mark.parametrize("function", ALONE)
+@pytest.mark.parametrize("settings", sample(ASKED, 4), ids=str)
+@pytest.mark.parametrize("function", sample([*ALONE], 3))
 def test_a_wrong_mask_is_found(function: str, settings: dict[str, Any]) -> None:
     check = build_gradient_check(alone(function), **settings)
     assert {*verdicts(check).values()} == {"right"}
@@ -206,7 +207,7 @@ def test_a_wrong_mask_is_found(function: str, settings: dict[str, Any]) -> None:
         assert "right" not in {found[name] for name in wrong}, (mistake, found)
 
 
-@pytest.mark.parametrize("count", [2, pytest.param(30, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [1, pytest.param(30, marks=pytest.mark.slow)])
 def test_wrong_programs_of_networks_get_no_full_marks(
     count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

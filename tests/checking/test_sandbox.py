@@ -203,7 +203,7 @@ os.rename("m", "n")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["own", "solution.py"]
 
 
-@pytest.mark.parametrize("name", sample([*read_programs()][::5], 4))
+@pytest.mark.parametrize("name", sample([*read_programs()][::5], 15))
 def test_a_hostile_program_has_the_result_of_its_own_end(name: str, tmp_path: Path) -> None:
     """In the trial, a class with all of them is graded by several users; here each is alone."""
     source, ends = read_programs()[name]
@@ -413,6 +413,7 @@ def test_names_of_a_notebook_are_called_here() -> None:
     assert "g is not defined" in str(run_submission({}, ASKED).values[0])
 
 
+@pytest.mark.slow
 def test_what_is_the_graders_own_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with refused(CgprimerError, "nosuch.py"):
         run_submission(tmp_path / "nosuch.py", ASKED)
@@ -436,6 +437,7 @@ def test_limits_are_in_their_ranges(name: str) -> None:
             Limits(**{name: value})
 
 
+@pytest.mark.slow
 def test_other_encodings_of_honest_students_are_read(tmp_path: Path) -> None:
     text = "# coding: {}\nword = 'caf\u00e9'\ndef g(a, b): return [len(word), word]\n"
     for encoding in ("utf-8", "latin-1", "cp1252", "iso-8859-15", "utf-8-sig", "mac-roman"):
@@ -485,6 +487,7 @@ def g(a, b):
     assert answers(tmp_path, text).values == ([4.0, 8.0], [2.0, 0.0])
 
 
+@pytest.mark.slow
 def test_answers_that_are_too_large_say_so(tmp_path: Path) -> None:
     found = answers(tmp_path, "def g(a, b):\n    return [[0]] * 600_000\n").failure
     assert found is not None
@@ -506,6 +509,7 @@ def g(a, b):
 
 
 @linux
+@pytest.mark.slow
 def test_deep_and_closed_folders_are_removed(tmp_path: Path) -> None:
     here = os.getcwd()
     top = tmp_path / "top"
