@@ -8,12 +8,15 @@ import json
 import math
 import shlex
 import sys
+import webbrowser
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import cgprimer
+from cgprimer.cli import file_watching
 from cgprimer.cli.primitives_command import ARRAYS
 from cgprimer.core.operations.primitive_registry import ARRAY_FUNCTIONS
 from tests.approval import approved
@@ -224,6 +227,24 @@ def test_pictures_are_named_after_the_graph_and_survive_errors(tmp_path: Path) -
     for arguments in (["xw = nosuch(xa)"], ["xw = k*xa", "--values"]):
         bad("draw", "-e", *arguments, "-o", "olah.png", cwd=tmp_path)
     assert (tmp_path / "olah.png").read_text() == "older"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options",
+    ["lecture --level operations --adjoints", "network --values", "mlp --scalars all --values"],
+)
+def test_draw_suggests_options_that_make_small_text_readable(options: str, tmp_path: Path) -> None:
+    approved(run("draw", *options.split(), "-o", "a.png", cwd=tmp_path).stderr)
+
+
+def test_only_graphical_browsers_are_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    for name, expected in (("firefox", True), ("w3m", False), ("lynx", False)):
+        browser = SimpleNamespace(name=name, open=lambda address: not opened.append(address))
+        monkeypatch.setattr(webbrowser, "get", lambda browser=browser: browser)
+        assert file_watching._open_browser("http://127.0.0.1") is expected
+    assert len(opened) == 1
 
 
 def test_pages_and_pictures_show_the_loss(tmp_path: Path) -> None:

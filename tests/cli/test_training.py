@@ -32,6 +32,8 @@ def read_run(path: Path) -> dict[str, Any]:
         "lecture --samples 10 --epochs 0",
         "lecture --samples 60 --epochs 2 --learning-rate 1e-6 --l1 ab=0.1 --freeze ac",
         "-e xw=k*xa --truth k=2 --start k=2 --samples 10 --epochs 1",
+        "-e xw=k*xa --truth k=2 --start k=2 --samples 10 --epochs 5 --l1 1",
+        "-e xw=k --truth k=2 --samples 10 --epochs 5",
         "-e xw=k*xa --truth k=2 --samples 200 --epochs 200 --patience 3 --validation 0.5",
         "lecture --samples 20 --epochs 2 --workers 4 --simulate --batch-size 5 --seed 1",
     ],

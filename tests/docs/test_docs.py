@@ -444,7 +444,7 @@ def test_links_to_missing_files_and_headings_are_noticed(tmp_path: Path) -> None
 
 def test_bare_file_names_in_the_architecture_exist() -> None:
     """`foo.py` is a file of some folder; NAME stands for any name, as in `NAME_plot.py`."""
-    names = re.findall(r"`([\w-]+\.(?:pyi?|md|toml|txt))`", ARCHITECTURE.read_text("utf-8"))
+    names = re.findall(r"`([\w-]+\.(?:pyi?|md|toml|txt|json))`", ARCHITECTURE.read_text("utf-8"))
     assert len(names) > 20
     folders = [ROOT / name for name in ("cgprimer", "docs", "tests", "examples")]
     files = [path for folder in folders for path in folder.rglob("*.*")] + [*ROOT.glob("*.*")]
