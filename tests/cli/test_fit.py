@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.approval import approved
-from tests.cli.cli_tools import bad, good, read_json, run, without_times
+from tests.cli.cli_tools import bad, good, read_json, run
 
 HALF = "x,y\n0,1\n1,1.6487212707001282\n2,2.718281828459045\n"
 NOISY = ("--samples", "20", "--low", "0", "--high", "6", "--noise", "5")
@@ -41,18 +41,6 @@ def test_trace_prints_the_steps_of_the_lecture(
     assert [float(row[3]) for row in steps] == damping
     assert {row[4] for row in steps} == {"yes"}
     assert "J'J = [[225.78]]" in text  # 7.389^2*4 + 2.718^2
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        "lecture --samples 50 --freeze cd --start cd=3",
-        "saturation --samples 20 --low 0 --high 6 --noise 5 --start b1=150 --bounds b1=:200,b2=0:",
-        "saturation --samples 20 --low 0 --high 6 --noise 5 --start b1=500,b2=0.1 --bootstrap 20",
-    ],
-)
-def test_the_report_is_approved(options: str) -> None:
-    approved(without_times(good("fit", *options.split())))
 
 
 def test_files_contain_the_printed_fit(tmp_path: Path) -> None:

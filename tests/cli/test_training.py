@@ -12,7 +12,7 @@ import pytest
 
 from cgprimer.errors import UsageError
 from tests.approval import approved
-from tests.cli.cli_tools import LECTURE, bad, environment, good, read_json, run, without_times
+from tests.cli.cli_tools import LECTURE, bad, environment, good, read_json, run
 
 SHORT = ("--samples", "200", "--epochs", "3")
 LINE = ("-e", "xw = k*xa + b", "--truth", "k=3,b=-1")
@@ -22,26 +22,6 @@ def read_run(path: Path) -> dict[str, Any]:
     """Return the contents of a run's file without the training time."""
     contents: dict[str, Any] = json.loads(path.read_text())
     return {**contents, "seconds": 0}
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        "lecture",
-        "lecture --samples 200 --epochs 3 --validation 0.25 --metrics r2",
-        "lecture --samples 10 --epochs 0",
-        "lecture --samples 60 --epochs 2 --learning-rate 1e-6 --l1 ab=0.1 --freeze ac",
-        "-e xw=k*xa --truth k=2 --start k=2 --samples 10 --epochs 1",
-        "-e xw=k*xa --truth k=2 --start k=2 --samples 10 --epochs 5 --l1 1",
-        "-e xw=k --truth k=2 --samples 10 --epochs 5",
-        "-e xw=k*xa --truth k=2 --samples 200 --epochs 200 --patience 3 --validation 0.5",
-        "lecture --samples 20 --epochs 2 --workers 4 --simulate --batch-size 5 --seed 1",
-    ],
-)
-def test_the_report_is_approved(options: str) -> None:
-    process = run("train", *options.split(), "--engine", "numpy")
-    assert process.returncode == 0, process.stderr
-    approved(without_times(process.stdout + process.stderr))
 
 
 def test_data_are_generated_with_the_true_parameters() -> None:

@@ -17,28 +17,6 @@ REDIRECTS = runpy.run_path(str(ROOT / "docs" / "site" / "build.py"))["CONFIGURAT
 RESULTS = """[...document.querySelectorAll("*")].filter(e => e.shadowRoot)
         .flatMap(e => [...e.shadowRoot.querySelectorAll("a[role=option]")]).map(a => a.href)"""
 
-PALE = """
-    const pen = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
-    const paint = (...colors) => {  // over each other
-      pen.clearRect(0, 0, 1, 1);
-      for (const color of colors) { pen.fillStyle = color; pen.fillRect(0, 0, 1, 1); }
-      const part = v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
-      const [r, g, b] = [...pen.getImageData(0, 0, 1, 1).data].map(part);
-      return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-    };
-    const found = new Set(), texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-    while (texts.nextNode()) {
-      const node = texts.currentNode.parentElement, text = texts.currentNode.data.trim();
-      if (!text || !node.checkVisibility({opacityProperty: true})) continue;
-      const grounds = ["white"];
-      for (let n = node; n; n = n.parentElement)
-        grounds.splice(1, 0, getComputedStyle(n).backgroundColor);
-      const pair = [paint(...grounds), paint(...grounds, getComputedStyle(node).color)];
-      if ((Math.max(...pair) + 0.05) / (Math.min(...pair) + 0.05) < 4.5)
-        found.add(`${node.tagName}.${node.className}: ${text}`);
-    }
-    return [...found];"""
-
 
 def visit(browser: Any, address: str, width: int = 1280, height: int = 900) -> Any:
     """The browser with a page of the site open, and nothing remembered from other tests."""
@@ -109,39 +87,7 @@ def test_pages_open_from_a_folder(browser: Any, site: Path, name: str) -> None:
     assert errors(page) == []
 
 
-def test_dark_mode_follows_the_system_and_the_switch(browser: Any, server: str) -> None:
-    prefer(browser, "light")
-    page = visit(browser, f"{server}index.html")
-    wait(page, "document.body.dataset.mdColorScheme === 'default'")
-    prefer(browser, "dark")
-    wait(page, "document.body.dataset.mdColorScheme === 'slate'")
-    for expected in ("default", "slate", "slate"):  # light, dark, system
-        page.find_element("css selector", "form.md-header__option label:not([hidden])").click()
-        wait(page, f"document.body.dataset.mdColorScheme === '{expected}'")
-    prefer(browser, "light")
-    wait(page, "document.body.dataset.mdColorScheme === 'default'")
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize(
-    "name",
-    [
-        "learn/notebooks/lecture_from_graph_to_training",
-        "reference/commands/differentiation",
-        "reference/python/graphs",
-        "teach/stepping",
-    ],
-)
-def test_text_stands_out_from_its_ground(browser: Any, server: str, name: str, scheme: str) -> None:
-    prefer(browser, scheme)
-    try:
-        pale = visit(browser, f"{server}{name}.html").execute_script(PALE)
-    finally:
-        prefer(browser, "light")
-    assert pale == []
-
-
-def test_code_has_copy_buttons_that_leave_out_prompts_and_output(browser: Any, server: str) -> None:
+def test_copy_buttons_leave_out_prompts_and_output(browser: Any, server: str) -> None:
     page = visit(browser, f"{server}learn/train-a-model.html")
     wait(page, "document.querySelector('.md-code__button') !== null")
     copied, shown = page.execute_script(
@@ -157,12 +103,6 @@ def test_code_has_copy_buttons_that_leave_out_prompts_and_output(browser: Any, s
     assert len(shown.strip().splitlines()) > 1
     assert copied.strip().startswith("cgprimer")
     assert len(copied.strip().splitlines()) == 1
-
-
-def prefer(browser: Any, scheme: str) -> None:
-    """Let the system prefer light or dark pages."""
-    feature = {"name": "prefers-color-scheme", "value": scheme}
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
 
 
 def page_with(site: Path, text: str) -> str:
@@ -206,19 +146,6 @@ def test_diagrams_are_drawn(browser: Any, site: Path, server: str) -> None:
     wait(page, "document.querySelector('.diagram > svg') !== null")
     assert len(page.find_elements("css selector", ".diagram .node")) > 3
     assert errors(page) == []
-
-
-def test_tabs_switch_on_all_pages(browser: Any, site: Path, server: str) -> None:
-    page = visit(browser, server + page_with(site, 'class="tabbed-set'))
-    first, second, *_ = page.find_elements("css selector", ".tabbed-set .tabbed-block")
-    assert first.is_displayed()
-    assert not second.is_displayed()
-    page.find_elements("css selector", ".tabbed-labels > label")[1].click()
-    assert second.is_displayed()
-    assert not first.is_displayed()
-    page.refresh()
-    wait(page, "document.querySelector('.tabbed-set input:checked') !== null")
-    assert page.find_elements("css selector", ".tabbed-set .tabbed-block")[1].is_displayed()
 
 
 def test_old_addresses_lead_to_the_new_pages(browser: Any, site: Path, server: str) -> None:
