@@ -209,8 +209,8 @@ def test_pages_and_pictures_show_the_loss(tmp_path: Path) -> None:
     for name in ("g.mmd", "g.dot"):  # without values, any name may be a new input
         good("draw", "-e", NEURON, "--loss", "(yhat - y)^2", "-o", name, cwd=tmp_path)
         assert "loss" in (tmp_path / name).read_text()
-    good("step", "-e", NEURON, "--loss", "cross-entropy", "--at", "target=1", "--quiz", "-o", "s.html",
-         cwd=tmp_path)  # fmt: skip
+    line = ("step", "-e", NEURON, "--loss", "cross-entropy", "--at", "target=1", "--quiz")
+    good(*line, "-o", "s.html", cwd=tmp_path)
     assert '"target":"loss"' in (tmp_path / "s.html").read_text()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
 import stat
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from cgprimer.errors import CgprimerError, ShapeError, UsageError
-from cgprimer.support import entry_points, files, validation
+from cgprimer.support import disk_cache, entry_points, files, validation
 from cgprimer.support.array_elements import insert_elements
 from cgprimer.support.array_values import (
     broadcast_sample_shapes,
@@ -229,3 +230,18 @@ def test_json_contains_arrays_and_numbers_that_are_not_finite() -> None:
     value = {"a": np.array([[1.0, np.nan]]), "b": np.int64(3), "c": -math.inf, "d": [math.inf]}
     text = files.format_json(value, indent=None)
     assert text == '{"a": [[1.0, "nan"]], "b": 3, "c": "-inf", "d": ["inf"]}'
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="requires root")
+def test_folders_above_the_cache_may_belong_to_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "cache"
+    folder.mkdir(mode=0o700)
+    os.chown(folder, 1234, 1234)
+    monkeypatch.setenv("CGPRIMER_CACHE", str(folder))
+    monkeypatch.setattr(os, "geteuid", lambda: 1234)
+    assert disk_cache.find_cache_folder() == folder
+    os.chown(folder, 1235, 1235)
+    with pytest.warns(UserWarning, match="another user"):
+        assert disk_cache.find_cache_folder() is None
