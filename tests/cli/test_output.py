@@ -190,7 +190,11 @@ def test_pictures_are_named_after_the_graph_and_survive_errors(tmp_path: Path) -
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
-    ["lecture --level operations --adjoints", "network --values", "mlp --scalars all --values"],
+    [
+        "lecture --level operations --adjoints --of xw",
+        "network --values",
+        "mlp --scalars all --values",
+    ],
 )
 def test_draw_suggests_options_that_make_small_text_readable(options: str, tmp_path: Path) -> None:
     approved(run("draw", *options.split(), "-o", "a.png", cwd=tmp_path).stderr)

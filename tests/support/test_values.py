@@ -48,7 +48,7 @@ NAMES = st.from_regex(r"[a-z][a-z0-9_]{0,5}", fullmatch=True)
 @given(arrays(float, array_shapes(max_dims=2, max_side=3), elements=SMALL))
 def test_small_arrays_are_printed_in_full(array: np.ndarray[Any, Any]) -> None:
     assert (
-        json.loads(format_array(array))
+        json.loads(format_array(array, digits=5))
         == json.loads(mark_rounding(array, widest=99))
         == array.tolist()
     )
