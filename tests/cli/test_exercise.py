@@ -73,3 +73,15 @@ def test_answers_to_another_sheet_are_refused(tmp_path: Path) -> None:
         good("exercise", "--kind", "trace", "--seed", seed, "-o", f"s{seed}", cwd=tmp_path)
     process = run("check", "trace", "s1/grader/sheets.json", "s2/students/sheet.csv", cwd=tmp_path)
     assert "broken answers: sheet.csv contains answers to sheet" in process.stdout
+
+
+def test_gradescope_gets_the_file_with_the_name_of_the_check(tmp_path: Path) -> None:
+    for name, text in (("gradient", "xa"), ("first", "2*xa"), ("second", "3*xa")):
+        (tmp_path / f"{name}.py").write_text(f"def gradient(xa, k): return {text}\n")
+    (tmp_path / "g.cg").write_text("xw = k*xa")
+    line = ("check", "gradient", "g.cg", "--wrt", "k", "--gradescope", "r.json")
+    run(*line, "first.py", "gradient.py", cwd=tmp_path)
+    result = json.loads((tmp_path / "r.json").read_text())
+    assert [part["status"] for part in result["tests"]] == ["passed"]
+    approved(bad(*line, "first.py", "second.py", "--force", cwd=tmp_path), "r.json")
+    assert "gradient.py" in (tmp_path / "r.json").read_text()
