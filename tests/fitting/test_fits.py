@@ -276,18 +276,18 @@ def test_samples_that_depend_on_each_other() -> None:
     assert found.parameters == pytest.approx({"k": 0.5, "a": 2.0})
 
 
+@pytest.mark.parametrize(("name", "bound"), [("b", 0.7), ("a", 5.0)])
 @pytest.mark.parametrize("algorithm", ["levenberg-marquardt", "trust-region", "dogleg", "l-bfgs"])
-def test_a_parameter_at_its_bound_is_fixed_there(algorithm: str) -> None:
-    bounded = cgprimer.fit(
-        DECAY, NOISY, start={"a": 1, "b": 0.9}, bounds={"b": (0.7, math.inf)}, algorithm=algorithm
-    )
-    fixed = cgprimer.fit(DECAY, NOISY, start={"a": 1, "b": 0.7}, freeze="b")
+def test_a_parameter_at_its_bound_is_fixed_there(algorithm: str, name: str, bound: float) -> None:
+    start, bounds = {"a": 6.0, "b": 0.9}, {name: (bound, math.inf)}
+    bounded = cgprimer.fit(DECAY, NOISY, start=start, bounds=bounds, algorithm=algorithm)
+    fixed = cgprimer.fit(DECAY, NOISY, start={**start, name: bound}, freeze=name)
     assert bounded.converged, bounded.reason
     assert bounded.parameters == pytest.approx(fixed.parameters, rel=1e-6)
     assert bounded.standard_errors == pytest.approx(fixed.standard_errors, rel=1e-6)
-    assert bounded.held_at_bounds == ("b",)
-    assert any("b is at its bound 0.7" in s for s in bounded.sentences)
-    assert all(t.values[1] >= 0.7 for t in bounded.history)
+    assert bounded.held_at_bounds == (name,)
+    assert any(f"{name} is at its bound {bound:g}" in s for s in bounded.sentences)
+    assert all(t.values[[*start].index(name)] >= bound for t in bounded.history)
 
 
 def test_a_bound_on_the_path_is_left_again() -> None:
@@ -351,6 +351,8 @@ def test_parameters_that_the_data_do_not_determine() -> None:
     found = cgprimer.fit(cgprimer.parse("y = a*xa + b*xb"), collinear)
     band = found.band({"xa": [1.0, 1.0], "xb": [1.0, 0.0]})
     assert np.isfinite(band.standard_error).tolist() == [True, False]
+    zero = cgprimer.fit(cgprimer.parse("y = a*b*x"), dataset(0 * X), start={"a": 0, "b": 0})
+    assert (zero.converged, zero.residual_sum_of_squares) == (True, 0)  # nothing to improve
     exact = cgprimer.fit(LINE, dataset([1.0, 3.0], x=[0.0, 1.0]))
     assert (exact.converged, exact.degrees_of_freedom) == (True, 0)
     assert all(math.isnan(error) for error in exact.standard_errors.values())
