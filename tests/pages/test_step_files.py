@@ -233,6 +233,7 @@ def test_too_many_slides_are_refused_before_the_work(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_progress_is_shown_on_a_terminal_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

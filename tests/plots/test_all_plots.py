@@ -108,7 +108,7 @@ PLOTS: dict[str, Callable[[bool], Figure]] = {
         cgprimer.fit(LINE, cgprimer.make_dataset(LINE, samples=20, noise=0.1)), dark=dark
     ),
 }  # fmt: skip
-DEFAULT = ("error", "parameters over time", "surface in 3-D", "boundary", "sweep")
+DEFAULT = ("parameters over time", "boundary", "sweep")
 each_plot = pytest.mark.parametrize(
     "kind", [pytest.param(k, marks=[pytest.mark.slow] * (k not in DEFAULT)) for k in PLOTS]
 )

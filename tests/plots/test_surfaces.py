@@ -252,6 +252,7 @@ def test_legends_name_paths_and_marks_inside_and_outside_of_the_picture() -> Non
     assert sizes == sorted(set(sizes), reverse=True)
 
 
+@pytest.mark.slow
 def test_missing_losses_are_hatched_and_named() -> None:
     found = landscape(parse("xw = log(k*xa + b); parameter k=3, b=5"), ["k", "b"], grid=21, steps=9)
     figure = draw_surface(found)
@@ -291,6 +292,7 @@ def test_a_scale_of_losses_has_at_least_two_numbers(
         assert logarithmic or np.allclose([*ticks.values()], values)
 
 
+@pytest.mark.slow
 def test_data_are_a_dataset_or_a_file(tmp_path: Path) -> None:
     data = make_dataset(LINE, samples=20)
     data.save(tmp_path / "line.csv")

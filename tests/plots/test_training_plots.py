@@ -276,6 +276,7 @@ def test_small_weights_shrink_activations_and_batch_normalization_keeps_them() -
     assert np.array_equal(first.trained, again.trained)
 
 
+@pytest.mark.slow
 def test_only_the_normalized_network_learns_from_small_weights() -> None:
     plain, normalized = activation_distributions()
     assert plain.losses[0] == pytest.approx(normalized.losses[0], rel=1e-3)
