@@ -286,7 +286,8 @@ RUN_HERE = [path for path in FILES if path.stem != "gallery"]
 
 SLOW = {
     "build-a-network.md", "choose-an-optimizer.md", "compare-runs.md", "data.md", "fit-a-curve.md",
-    "lecture-class.md", "many-workers.md", "picture-training.md", "train-on-your-data.md",
+    "lecture-class.md", "live-class.md", "many-workers.md", "picture-training.md", "report.md",
+    "split-a-model.md", "stepping.md", "train-on-your-data.md",
 }  # fmt: skip
 
 
