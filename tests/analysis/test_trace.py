@@ -174,7 +174,9 @@ def test_tables_of_matrices() -> None:
     wide = cgprimer.parse(
         "input x[2,5] = [[0.1234, 0.2, 3, 4, 5], [-1, 2, 3, 4, 12.25]]; y = x[0,0]"
     )
-    rows = [line.split() for line in str(trace(wide, wrt="x[0,0]")).splitlines()]
+    lines = str(trace(wide, wrt="x[0,0]")).splitlines()
+    assert lines[3].index("[") == lines[2].index("[[") + 1  # cells of several lines are aligned
+    rows = [line.split() for line in lines]
     assert rows[2][2:7] == ["[[0.1234,", "0.2,", "3,", "4,", "5],"]
     assert rows[3][:6] == ["[", "-1,", "2,", "3,", "4,", "12.25]]"]
 
