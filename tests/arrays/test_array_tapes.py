@@ -21,6 +21,7 @@ from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.tape_entries import Instruction, Leaf
 from cgprimer.core.tape.tape_passes import remove_dead_code, substitute_seeds
 from cgprimer.core.tape.verifier import verify
+from tests.approval import approved
 from tests.arrays.array_graphs import Case, array_cases
 
 NETWORK = """
@@ -123,3 +124,8 @@ def test_single_precision_stays_single():
     np.testing.assert_allclose(
         total.derivatives["xo", "W"], exact.derivatives["xo", "W"], rtol=1e-4, atol=1e-6
     )
+
+
+def test_a_tape_written_out_in_numbers_keeps_every_operation() -> None:
+    graph = cgprimer.parse("input x[2]; parameter w[2]; xh = 1*x + 0; xo = (w @ xh)*1 + x[0]^1")
+    approved(str(scalarize(cgprimer.tape(graph))))

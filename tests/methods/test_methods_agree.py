@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import cgprimer
 from cgprimer.errors import ExpressionSwellError, PathLimitError
+from tests.approval import approved
 from tests.methods.graph_strategies import Case, cases, graphs
 from tests.methods.slopes import moved, second_slopes, slopes
 
@@ -112,3 +114,18 @@ def test_second_derivatives_are_the_second_slopes(case):
 
 
 # --- the checks above are checked --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [*((m, {}) for m in cgprimer.methods()), ("forward", {"carry": True})],
+    ids=str,
+)
+def test_a_printed_program_names_its_derivatives(method: str, options: dict[str, bool]) -> None:
+    graph = cgprimer.parse("xb = sin(k*xa)/xa; xc = xb^2 + xb*xa; xw = exp(xc)/(m - xb)")
+    tape = cgprimer.tape(graph)
+    printed = str(cgprimer.differentiate(tape, wrt=["k", "xa"], method=method, **options))
+    if method == "symbolic":  # versions of sympy differ in the order of terms
+        assert "^-1" not in printed, "a factor of power -1 is a division"
+    else:
+        approved(printed)
