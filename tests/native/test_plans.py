@@ -236,7 +236,7 @@ def test_sums_over_equal_values_become_one_matrix() -> None:
     assert labels_of(plan, group.weights[1]) == ["w10", "w11", "w12", "w13"]
     assert labels_of(plan, group.biases) == ["b0", "b1"]
     assert (names(plan), plan.uniform, plan.size) == (["affine"], (), plan.tape.size)
-    plan = planned("\n".join(f"xz{j} = a{j}*x1 + b{j}*x2 {'-+'[j % 2]} x3" for j in range(4)))
+    plan = planned("\n".join(f"xz{j} = 2 + a{j}*x1 + b{j}*x2 {'-+'[j % 2]} x3" for j in range(4)))
     (group,) = groups(plan, AffineGroup)
     assert labels_of(plan, [row[2] for row in group.weights]) == ["new", "1", "new", "1"]
     assert ([s.name for s in plan.uniform], names(plan)) == (["neg"], ["affine"])

@@ -94,10 +94,6 @@ def _emit_comparison(a: Vector, b: Vector, *, less: bool) -> Vector:
 
 
 _INLINE: dict[str, Callable[..., Vector]] = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "div": lambda a, b: a / b,
     "neg": lambda a: -a,
     "copy": lambda a: a,
     "stop_gradient": lambda a: a,
@@ -126,7 +122,16 @@ _INVERSE_RECIPROCALS = {f"a{name}": f"a{other}" for name, other in RECIPROCALS.i
 
 FUSED = ("fma", "fms", "fnma")  #: a*b + c, a*b - c, c - a*b, which are not primitives
 SUPPORTED = frozenset(
-    {*_INLINE, *MATH_FUNCTIONS, *_INVERSE_RECIPROCALS, *RECIPROCALS, "log_base", "xlogy", "gelu"}
+    {
+        *_FAST_MATH_INSTRUCTIONS,
+        *_INLINE,
+        *MATH_FUNCTIONS,
+        *_INVERSE_RECIPROCALS,
+        *RECIPROCALS,
+        "log_base",
+        "xlogy",
+        "gelu",
+    }
     - {*FUSED, "sincos", "pow_for_single"}
 )  #: names of the primitives that :meth:`PrimitiveEmitter.emit` supports
 INLINE_EXPONENTS = frozenset(
