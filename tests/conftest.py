@@ -5,6 +5,7 @@ where a test does not say how many.
 """
 
 import os
+import signal
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,9 @@ settings.register_profile(
 settings.register_profile("explore", deadline=None, max_examples=1000, print_blob=True)
 os.environ.setdefault("MPLBACKEND", "Agg")  # no test opens a window
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+# Background jobs of a shell ignore Ctrl-C, and so would the commands that tests interrupt.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 STALE = pytest.StashKey[list[str]]()
 
