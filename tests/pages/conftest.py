@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+import cgprimer
+
 FLAGS = (
     "--headless=new",
     "--no-sandbox",
@@ -46,6 +48,29 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     started.quit()
 
 
+@pytest.fixture(autouse=True)
+def console(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Check that no page of a test leaves an error in the console."""
+    if "browser" not in request.fixturenames:
+        yield
+        return
+    browser = request.getfixturevalue("browser")
+    browser.get("about:blank")  # so that the same address is loaded again
+    browser.get_log("browser")
+    yield
+    assert browser.get_log("browser") == []
+
+
+@pytest.fixture(scope="session")
+def backup_run() -> cgprimer.TrainingRun:
+    """A run in which one of three workers is a backup."""
+    graph = cgprimer.parse("xw = k*x")
+    data = cgprimer.make_dataset(graph, truth={"k": 3.0}, samples=60)
+    settings = {"optimizer": "sgd", "start": {"k": 0.0}, "batch_size": 1, "epochs": 1}
+    workers = {"workers": 3, "protocol": "backup", "delays": "1,2,5", "simulate": True}
+    return cgprimer.train(graph, data, **settings, **workers)
+
+
 def resize(browser: Any, width: int, height: int) -> None:
     """Make the visible page exactly so large."""
     size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
@@ -69,12 +94,18 @@ def wait(browser: Any, condition: str, *given: Any) -> None:
     )
 
 
-def opened(browser: Any, path: Path, width: int = 1920, height: int = 1080) -> Any:
+def opened(browser: Any, path: Path, width: int = 1280, height: int = 720) -> Any:
     """The browser with a page of this folder open."""
     resize(browser, width, height)
-    browser.get_log("browser")  # what earlier pages said
     browser.get(path.as_uri())
     return browser
+
+
+def open_steps(browser: Any, folder: Path, graph: Any, at: Any = None, **options: Any) -> Any:
+    """The browser with a new page of steps open; ``size`` is that of its window."""
+    size = options.pop("size", (1280, 720))
+    cgprimer.step(graph, at, output=folder / "page.html", **options)
+    return opened(browser, folder / "page.html", *size)
 
 
 def texts(browser: Any, query: str) -> list[str]:
@@ -89,6 +120,18 @@ def press(browser: Any, *keys: str) -> None:
 
     for key in keys:
         ActionChains(browser).send_keys(key).perform()
+
+
+def move(browser: Any, query: str, value: object, event: str = "input") -> None:
+    """Give a control a value, as a user does."""
+    browser.execute_script(
+        """const node = document.querySelector(arguments[0]);
+        node.value = arguments[1];
+        node.dispatchEvent(new Event(arguments[2], {bubbles: true}));""",
+        query,
+        str(value),
+        event,
+    )
 
 
 def read_data(page: str) -> dict[str, Any]:

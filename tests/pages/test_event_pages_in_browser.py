@@ -1,0 +1,119 @@
+"""Pages of comparisons, boundaries and rounds in a browser: numbers, keys; ``-m browser``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cgprimer
+from cgprimer.support.number_format import mark_rounding
+from cgprimer.training.distributed.worker_record import record_of
+from cgprimer.visualization.pages.comparison import comparison_text
+from cgprimer.visualization.pages.comparison.comparison_slides import save_comparison
+from cgprimer.visualization.pages.learning.learning_page import learning_page
+from cgprimer.visualization.pages.rounds.rounds_page import list_events, rounds_page
+from tests.pages.conftest import opened, press, texts
+
+pytestmark = pytest.mark.browser
+
+
+def prefer(browser: Any, look: str) -> None:
+    media = {"features": [{"name": "prefers-color-scheme", "value": look}]}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+
+
+def test_a_comparison_shows_the_numbers_of_python(browser: Any, tmp_path: Path) -> None:
+    comparison = cgprimer.compare(cgprimer.load("mazur"))
+    save_comparison(comparison, tmp_path / "page.html")
+    page = opened(browser, tmp_path / "page.html")
+    pairs = [(r, name) for name in comparison.wrt for r in comparison.results]
+    assert texts(page, ".derivatives .value") == [
+        mark_rounding(r.derivatives[name]) for r, name in pairs
+    ]
+    assert texts(page, ".derivatives .more") == [
+        comparison_text.format_error(r.errors[name]) for r, name in pairs
+    ]
+    bars = page.execute_script(
+        """const width = e => e.getBoundingClientRect().width;
+        return [...document.querySelectorAll(".costs td:nth-child(4) .bar > span")]
+          .map(e => width(e) / width(e.parentNode));"""
+    )
+    most = max(r.operations for r in comparison.results)
+    assert bars == pytest.approx([r.operations / most for r in comparison.results], abs=0.02)
+
+
+def test_a_comparison_is_light_or_dark(browser: Any, tmp_path: Path) -> None:
+    comparison = cgprimer.compare(cgprimer.load("lecture"))
+    save_comparison(comparison, tmp_path / "page.html")
+    save_comparison(comparison, tmp_path / "dark.html", dark=True)
+    color = "return getComputedStyle(document.body).backgroundColor"
+    light, dark = "rgb(255, 255, 255)", "rgb(22, 25, 29)"
+    try:
+        prefer(browser, "light")
+        page = opened(browser, tmp_path / "page.html")
+        assert page.execute_script(color) == light
+        prefer(browser, "dark")
+        assert page.execute_script(color) == dark
+        page.find_element("id", "look").click()
+        assert page.execute_script(color) == light
+        press(page, "d")
+        assert page.execute_script(color) == dark
+        assert page.find_element("id", "look").get_attribute("aria-pressed") == "true"
+        prefer(browser, "light")
+        opened(browser, tmp_path / "dark.html")
+        assert page.execute_script(color) == dark
+        ink = "return getComputedStyle(document.querySelector('figure svg use')).fill"
+        assert page.execute_script(ink) == "rgb(242, 242, 242)"
+    finally:
+        prefer(browser, "")
+
+
+def test_snapshots_of_a_boundary_are_played_by_keys(browser: Any, tmp_path: Path) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    graph = cgprimer.parse("xo = sigmoid(a*x1 + b*x2 + c)")
+    data = cgprimer.make_classes("gaussians", graph, samples=40)
+    run = cgprimer.train(graph, data, epochs=6, batch_size=20)
+    path = tmp_path / "page.html"
+    path.write_text(learning_page(run, data), encoding="utf-8")
+    page = opened(browser, path)
+    boundaries = []
+    for key, number, step in ((Keys.HOME, 1, 0), (Keys.END, 7, 12)):
+        press(page, key)
+        assert texts(page, "#count") == [f"snapshot {number} of 7"]
+        assert texts(page, "#what")[0].startswith(f"step {step}, loss ")
+        boundaries.append(page.find_element("css selector", "path.boundary").get_attribute("d"))
+    assert boundaries[0] != boundaries[1]
+    assert len(page.find_elements("css selector", ".sample")) == 42  # two in the legend
+    weights = [w.text.split() for w in page.find_elements("css selector", ".weight")]
+    assert [name for name, *_ in weights] == ["a", "b", "c"]
+    assert float(weights[0][1]) == pytest.approx(run.parameters["a"], rel=1e-3)
+    press(page, Keys.HOME, "d", " ")
+    assert page.find_element("tag name", "html").get_attribute("data-look") == "dark"
+    assert texts(page, "#play") == ["pause"]
+
+
+def test_the_curtain_of_rounds_lifts_with_the_events(
+    browser: Any, tmp_path: Path, backup_run: cgprimer.TrainingRun
+) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    path = tmp_path / "page.html"
+    path.write_text(rounds_page(backup_run, until=6), encoding="utf-8")
+    page = opened(browser, path)
+    events = [e for e in list_events(backup_run, record_of(backup_run)) if e.time <= 6]
+    widths = [page.find_element("id", "curtain").rect["width"]]
+    for number, event in enumerate(events[1:], start=2):
+        press(page, Keys.RIGHT)
+        shown = [page.find_element("id", name).text for name in ("count", "what", "server")]
+        assert shown == [f"event {number} of {len(events)}", event.words, event.server]
+        widths.append(page.find_element("id", "curtain").rect["width"])
+    assert widths == sorted(widths, reverse=True)
+    assert widths[-1] < 10 < widths[0]
+    press(page, "d")
+    visible = [image.is_displayed() for image in page.find_elements("tag name", "img")]
+    assert visible == [False, True]
+    room = page.find_element("tag name", "html")
+    assert room.get_property("scrollHeight") <= room.get_property("clientHeight")

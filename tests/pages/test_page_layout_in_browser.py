@@ -1,0 +1,229 @@
+"""How pages fit screens and paper, in a browser: sizes of text, nothing cut; ``-m browser``."""
+
+from __future__ import annotations
+
+import base64
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cgprimer
+from cgprimer.visualization.pages.comparison.comparison_slides import save_comparison
+from cgprimer.visualization.pages.rounds.rounds_page import rounds_page
+from cgprimer.visualization.pages.stepping.method_walks import METHODS
+from cgprimer.visualization.pages.stepping.step_frames import stepping
+from tests.pages.conftest import measured, open_steps, opened
+
+pytestmark = pytest.mark.browser
+LECTURE, MAZUR = cgprimer.load("lecture"), cgprimer.load("mazur")
+
+
+FORTY = " + ".join(f"sin(weight_{k}*x{k % 4})" for k in range(40))
+FORTY_AT = {f"weight_{k}": 0.1 * k for k in range(40)} | {f"x{k}": k + 0.5 for k in range(4)}
+
+
+def check_texts(page: Any, smallest: float) -> None:
+    """Check the size of all texts, in pixels, and that none is cut off."""
+    width, size, cut = measured(
+        page,
+        """const sizes = [], cut = [];
+        for (const node of document.querySelectorAll("body *")) {
+          const own = [...node.childNodes].some(n => n.nodeType === 3 && n.data.trim());
+          const box = node.getBoundingClientRect();
+          if (!own || !box.width || node.closest("script, figure")) continue;
+          const scale = node.closest("svg") ? node.getCTM().a : 1;
+          const look = getComputedStyle(node);
+          sizes.push(parseFloat(look.fontSize) * scale);
+          const narrow = node.matches("h1, h2, h3, p, th, td, dt, dd, caption")
+            && look.display !== "inline" && node.scrollWidth > node.clientWidth + 1;
+          if (narrow || box.left < -1 || box.right > innerWidth + 1) cut.push(node.textContent);
+        }
+        return [document.documentElement.scrollWidth - innerWidth, Math.min(...sizes), cut];""",
+    )
+    assert cut == []
+    assert width <= 0
+    assert size >= smallest
+
+
+@pytest.mark.parametrize("size", [(1280, 720), (1920, 1080)])
+def test_steps_of_the_lecture_are_readable(
+    browser: Any, tmp_path: Path, size: tuple[int, int]
+) -> None:
+    page = open_steps(browser, tmp_path, LECTURE, wrt=["xa", *LECTURE.parameters], size=size)
+    for walk in range(len(METHODS)):
+        page.execute_script("chooseWalk(arguments[0]); goTo(16)", walk)
+        # 14 pt are 18.67 pixels; a projector shows 1280 pixels as wide as 1920.
+        check_texts(page, smallest=14 / 72 * 96 * size[0] / 1920)
+        assert page.execute_script(
+            """const svg = $("graph").getBoundingClientRect();
+            const pane = $("picture").getBoundingClientRect();
+            return document.documentElement.scrollHeight <= innerHeight + 1
+              && svg.height <= pane.height && svg.width <= pane.width;"""
+        )
+
+
+@pytest.mark.parametrize(
+    ("graph", "at"),
+    [(LECTURE, {}), (MAZUR, {}), (cgprimer.parse(f"xw = {FORTY}"), FORTY_AT)],
+    ids=["lecture", "mazur", "forty"],
+)
+def test_a_comparison_fits_the_screen(
+    browser: Any, tmp_path: Path, graph: cgprimer.ExpressionGraph, at: dict[str, float]
+) -> None:
+    save_comparison(cgprimer.compare(graph, at), tmp_path / "page.html")
+    page = opened(browser, tmp_path / "page.html")
+    check_texts(page, smallest=13.9)
+    boxes = "[...document.querySelectorAll('.box')].filter(b => b.scrollWidth > b.clientWidth)"
+    assert page.execute_script(f"return {boxes}.length") == 0
+
+
+def test_number_boxes_hold_their_numbers(browser: Any, tmp_path: Path) -> None:
+    at = {"m": -2.5e12, "xb": -123456.789, "k": 1e-7, "xa": 3}
+    open_steps(browser, tmp_path, cgprimer.parse("xw = m*xa + k*xb"), at, wrt=["k"])
+    found = browser.execute_script(
+        """return [...document.querySelectorAll("#sliders [data-number]")].map(box => {
+          const look = getComputedStyle(box);
+          const pen = document.createElement("canvas").getContext("2d");
+          pen.font = `${look.fontSize} ${look.fontFamily}`;
+          const padding = parseFloat(look.paddingLeft) + parseFloat(look.paddingRight);
+          return [box.value, pen.measureText(box.value).width, box.clientWidth - padding]; });"""
+    )
+    numbers = {"-2500000000000", "-123456.789", "1e-7", "3"}
+    assert {text for text, _, _ in found} == numbers
+    for text, width, room in found:
+        assert width + 16 <= room, text  # 16: the arrows that a browser puts beside it
+
+
+def test_the_current_row_and_line_are_in_sight_and_no_row_is_cut(
+    browser: Any, tmp_path: Path
+) -> None:
+    lines = [f"x{k} = sin(x{k - 1})*p{k % 3} + x{k - 1}" for k in range(1, 31)]
+    graph = cgprimer.parse("\n".join(lines).replace("x0", "xa"))
+    at = {"xa": 0.5, "p0": 0.1, "p1": -0.2, "p2": 0.3}
+    open_steps(browser, tmp_path, graph, at, level="operations", methods=["reverse"])
+    browser.find_element("id", "whole").click()
+    whole = """const a = $('graph').getBoundingClientRect();
+      const b = $('picture').getBoundingClientRect();
+      return a.width <= b.width && a.height <= b.height"""
+    assert measured(browser, whole)
+    browser.find_element("id", "whole").click()
+    steps = browser.execute_script("return data.walks[0].steps.length")
+    for index in (0, steps // 3, steps - 1, 60, 5):
+        assert browser.execute_script(
+            """goTo(arguments[0]);
+            const box = node => node.getBoundingClientRect();
+            const inside = (pane, node) => !node || (box(node).top >= box($(pane)).top - 1
+              && box(node).bottom <= box($(pane)).bottom + 1);
+            const edge = box($("head")).bottom;
+            return [inside("trace", document.querySelector("#rows tr.lit")),
+              inside("program", document.querySelector("li.lit")),
+              [...$("rows").children].map(box).filter(
+                b => b.top < edge - 2 && b.bottom > edge + 2).length];""",
+            index,
+        ) == [True, True, 0]
+
+
+def test_forty_parameters_leave_room_for_the_graph(browser: Any, tmp_path: Path) -> None:
+    open_steps(browser, tmp_path, cgprimer.parse(f"xout = {FORTY}"), FORTY_AT)
+    for place in ("chooseWalk(1); goTo(0)", "goTo(60)", "goTo(120)", "chooseWalk(3); goTo(50)"):
+        heights = browser.execute_script(
+            f"{place}; return ['picture', 'trace', 'program'].map(id => $(id).clientHeight)"
+        )
+        assert min(heights[: 1 if "3" in place else 3]) > 340, place
+
+
+def test_long_numbers_stay_in_their_vertices(browser: Any, tmp_path: Path) -> None:
+    text = "input xa = -1.23456789e-12; parameter k = -1.5e-300; xb = k*xa; xw = xb*xa/3"
+    open_steps(browser, tmp_path, cgprimer.parse(text), wrt=["k", "xa"], methods=["reverse"])
+    browser.execute_script("goTo(Infinity)")
+    over = """return [...document.querySelectorAll("#graph .vertex")].flatMap(vertex => {
+        const body = vertex.querySelector(".body").getBBox();
+        return [...vertex.querySelectorAll("text")].map(t => t.getBBox().width - body.width + 10);
+    })"""
+    found = measured(browser, over)
+    assert len(found) == 12
+    assert max(found) < 0
+
+
+@pytest.mark.parametrize("graph", [LECTURE, MAZUR], ids=["lecture", "mazur"])
+def test_a_telephone(browser: Any, tmp_path: Path, graph: cgprimer.ExpressionGraph) -> None:
+    open_steps(browser, tmp_path, graph, dark=True, size=(390, 844))
+    tops = "['picture', 'trace', 'program'].map(id => $(id).getBoundingClientRect().top)"
+    picture, trace, program = browser.execute_script(f"return {tops}")
+    assert picture < trace < program
+    assert 844 - picture > 300  # most of the graph is on the first screen
+    for script in ("goTo(5)", "chooseWalk(3); setQuiz(true)", "showWholeGraph(true)"):
+        found = browser.execute_script(
+            script
+            + """; const boxes = [...document.querySelectorAll("button, select, input")]
+              .map(n => [n.id || n.textContent, n.getBoundingClientRect()]);
+            const small = ([, b]) => b.height < 44 || b.width < 44 || b.right > 391 || b.left < 0;
+            return [document.documentElement.scrollWidth,
+              boxes.filter(([, b]) => b.width).filter(small).map(([n]) => n),
+              [...document.querySelectorAll("main section")]
+                .filter(s => s.clientWidth < 380 || s.clientHeight < 250).length];"""
+        )
+        assert found == [390, [], 0], script
+    browser.execute_script("window.scrollTo(0, 900)")
+    box = browser.execute_script("return $('forward').getBoundingClientRect().top")
+    assert 0 <= box < 100  # steps stay in reach
+
+
+@pytest.mark.parametrize("method", ["reverse", "path-sum"])
+@pytest.mark.parametrize(
+    ("graph", "smallest"), [(LECTURE, 8), (MAZUR, 5)], ids=["lecture", "mazur"]
+)
+def test_one_sheet_of_paper_has_it_all(
+    browser: Any, tmp_path: Path, graph: cgprimer.ExpressionGraph, smallest: float, method: str
+) -> None:
+    options = {"method": method, "methods": [method], "dark": True, "quiz": True}
+    open_steps(browser, tmp_path, graph, size=(390, 844), **options)
+    browser.execute_script("goTo(Infinity); foldPanes(true, true)")
+    sheet = {"preferCSSPageSize": True, "paperWidth": 8.27, "paperHeight": 11.69}
+    paper = base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", sheet)["data"])
+    assert len(re.findall(rb"/Type /Page\b", paper)) == 1
+    box = re.search(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", paper)
+    assert box is not None
+    assert float(box[1]) > float(box[2])  # across
+    points = browser.execute_script("return root.style.getPropertyValue('--paper')")
+    assert float(points.removesuffix("pt")) >= smallest
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        seen = browser.execute_script(
+            """const shown = query => [...document.querySelectorAll(query)]
+              .filter(n => n.getClientRects().length).length;
+            return [...["#graph", "#rows tr", "#lines li", "input", "#quiz",
+              "button:not([aria-selected=true])"].map(shown),
+              getComputedStyle(document.body).backgroundColor];"""
+        )
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    shown = stepping(graph, methods=[method])
+    n_lines = len(shown.walk(method).lines)
+    assert seen == [1, len(shown.scene.rows), n_lines, 0, 0, 0, "rgb(255, 255, 255)"]
+
+
+@pytest.mark.parametrize("size", [(390, 844), (844, 390), (1280, 720)])
+def test_the_curtain_of_rounds_is_over_the_picture(
+    browser: Any, tmp_path: Path, backup_run: cgprimer.TrainingRun, size: tuple[int, int]
+) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(rounds_page(backup_run, until=6), encoding="utf-8")
+    found = opened(browser, path, *size)
+    picture, curtain, edges, seen, across = found.execute_script(
+        """const at = id => document.querySelector(id).getBoundingClientRect().toJSON();
+        const whole = document.documentElement, room = at("#room");
+        goTo(getLastIndex() - 1);
+        return [at("#picture img.light"), at("#curtain"), data.box.slice(2),
+          [room.left, at("#curtain").left, room.right], whole.scrollWidth - whole.clientWidth];"""
+    )
+    for side, share in zip(("top", "bottom"), edges, strict=True):
+        expected = picture["top"] + share * picture["height"]
+        assert curtain[side] == pytest.approx(expected, abs=0.01 * picture["height"])
+    assert seen == sorted(seen), "what happens now is out of sight"
+    assert picture["width"] >= 600
+    assert across <= 0
+    boxes = [b.rect for b in found.find_elements("css selector", "button, select, input")]
+    assert size[0] > 700 or min(min(b["width"], b["height"]) for b in boxes if b["width"]) >= 44

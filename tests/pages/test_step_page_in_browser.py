@@ -1,0 +1,430 @@
+"""The page of steps in a browser: numbers, keys, sliders, addresses; ``-m browser``."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cgprimer
+from cgprimer.core.methods.step_rule import StepRule
+from cgprimer.core.operations import find_primitive, numpy_arithmetic, primitives
+from cgprimer.errors import CgprimerError
+from cgprimer.support.number_format import SHORT, format_number, mark_rounding
+from cgprimer.visualization.pages.comparison.comparison_slides import save_comparison
+from cgprimer.visualization.pages.stepping.method_walks import METHODS
+from cgprimer.visualization.pages.stepping.slide_tables import format_shifted_value
+from cgprimer.visualization.pages.stepping.step_frames import Frame, Stepping, stepping
+from cgprimer.visualization.pages.stepping.step_page import render_step_page
+from tests.pages.conftest import move, open_steps, opened, press, texts, wait
+from tests.pages.random_graphs import LATE, LATER, SHARED, problem
+
+pytestmark = pytest.mark.browser
+LECTURE = cgprimer.load("lecture")
+NUMERIC_NAMES = (
+    "x0 = xa^inf; xw = nan*x0 + inf*__proto__; input xa=2; parameter nan=3, inf=4, __proto__=0.5"
+)
+UNKNOWN = "not computed"
+
+
+def choose(page: Any, method: str, index: float = math.inf) -> None:
+    """Show a step of a method."""
+    page.execute_script(
+        "chooseWalk(data.walks.findIndex(w => w.method === arguments[0])); goTo(+arguments[1])",
+        method,
+        str(index).replace("inf", "Infinity"),
+    )
+
+
+def results(page: Any) -> list[str]:
+    return texts(page, "#results .chip > span")
+
+
+def last_results(shown: Stepping, method: str) -> list[str]:
+    return [mark_rounding(value) for value in shown.frames(method)[-1].results]
+
+
+def read(page: Any) -> dict[str, Any]:
+    """What a reader sees in the table, the picture and the program."""
+    found: dict[str, Any] = page.execute_script(
+        """const text = node => node.textContent;
+        const all = (query, f) => [...document.querySelectorAll(query)].map(f);
+        return {
+          columns: all("#rows tr", r => [...r.cells].map(text).slice(3)),
+          vertices: all("#graph .vertex", v => [...v.querySelectorAll("text")].map(text)),
+          edges: all("#graph .partial", text),
+          results: all("#results .chip > span", text),
+          lines: all("#lines li", l => text(l.lastChild)),
+          count: text(document.getElementById("count")),
+          litRow: all("#rows tr.lit", r => text(r.cells[1])),
+          litVertices: all("#graph .vertex.lit .name", text).sort(),
+          litEdges: all("#graph .edge.lit", e => e.dataset.edge).sort(),
+        };"""
+    )
+    return found
+
+
+def expected(frame: Frame, shown: Stepping, method: str) -> dict[str, Any]:
+    """The texts of a frame, as Python writes its numbers."""
+
+    def text(value: Any, unknown: str = UNKNOWN) -> str:
+        return unknown if value is None else mark_rounding(value, SHORT)
+
+    def partly(derivative: Any, total: Any) -> str:
+        return f"{text(total)} + …" if derivative is None and total is not None else ""
+
+    scene, step, walk = shown.scene, frame.step, shown.walk(method)
+    rows = list(zip(frame.values, frame.derivatives, frame.sums, frame.unmoved, strict=True))
+    vertices = []
+    for vertex in scene.vertices:
+        value, derivative, total, unmoved = rows[vertex.row]
+        written = UNKNOWN if value is None else format_shifted_value(value, unmoved)
+        second = f"{walk.mark} {text(derivative)}" if derivative is not None else ""
+        vertices.append([vertex.name, written, second or partly(derivative, total)])
+    return {
+        "columns": [[text(v), partly(d, s) or text(d)] for v, d, s, _ in rows],
+        "vertices": vertices,
+        "edges": [text(v, "") for v in frame.partials],
+        "results": [UNKNOWN if v is None else mark_rounding(v) for v in frame.results],
+        "lines": [text(v, "") for v in frame.lines],
+        "count": f"step {frame.number + 1} of {len(walk.steps)}",
+        "litRow": [scene.rows[step.row].name] if step.row >= 0 else [],
+        "litVertices": sorted(v.name for v in scene.vertices if v.name in step.vertices),
+        "litEdges": sorted(">".join(scene.edges[e]) for e in step.edges),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "moved"),
+    [
+        (LECTURE.text, {"xa": -0.75, "ab": 1.25, "cd": 2.5}),
+        (LATE, {"xa": 1.5}),
+        (LATER, {"xb": 1.5}),
+        (SHARED, {"xa": 1.5}),
+        (NUMERIC_NAMES, {"nan": 5.0, "__proto__": 1.5}),
+    ],
+)
+def test_every_frame_shows_the_numbers_of_python_also_after_a_change(
+    browser: Any, tmp_path: Path, text: str, moved: dict[str, float]
+) -> None:
+    graph = cgprimer.parse(text)
+    wrt = (*graph.inputs, *graph.parameters)
+    page = open_steps(browser, tmp_path, graph, wrt=wrt)
+    for point in ({}, moved):  # the page computes from the change on
+        for name, value in point.items():
+            move(page, f'[data-number="{name}"]', value)
+        shown = stepping(graph, point, wrt=wrt)
+        for method in METHODS:
+            frames = shown.frames(method)
+            third = max(1, len(frames) // 3)
+            for frame in (*frames[::third], frames[-1], frames[third]):
+                choose(page, method, frame.number)
+                assert read(page) == expected(frame, shown, method)
+    assert set(texts(page, "#sliders > label")) == {*wrt}
+
+
+# --- the page's arithmetic ------------------------------------------------------------------------
+
+KINKS = (
+    ("xw = abs(p)*xa + abs(xa)", [(0.0, -0.0), (-2.0, 0.0)]),
+    ("xw = max(p, xa) + min(p, xa^2)", [(1.0, 1.0), (0.0, -0.0)]),
+    ("xw = where(less(p, xa), p^2, 3*xa*p)", [(1.0, 1.0), (0.5, 1.0)]),
+    ("xw = relu(p - xa) + sign(p*xa)*p", [(1.0, 1.0), (0.0, 2.0)]),
+    ("xw = sqrt(p)*xa + p^xa", [(0.0, 1.0), (-1.0, 0.5)]),
+    ("xw = equal(p, xa)*p + clamp(p, 0, xa)", [(1.0, 1.0), (0.0, 1.0)]),
+    ("xw = asin(p) + log(xa) + 1/p", [(1.0, 0.0), (0.0, 1e308)]),
+)
+
+
+def list_steppings() -> Iterator[Stepping]:
+    """Yield kinks and edges of domains, and random graphs."""
+    for text, points in KINKS:
+        for p, xa in points:
+            yield stepping(cgprimer.parse(text), {"p": p, "xa": xa}, wrt=["p", "xa"])
+    for made in map(problem, range(15)):
+        with contextlib.suppress(CgprimerError):  # such as a constant that has no logarithm
+            graph = cgprimer.parse(made.text)
+            yield stepping(graph, of=made.of, wrt=made.wrt, level=made.level)
+
+
+def test_the_page_computes_kinks_and_random_graphs(browser: Any, tmp_path: Path) -> None:
+    n_finite = 0
+    for shown in list_steppings():
+        (tmp_path / "page.html").write_text(render_step_page(shown), encoding="utf-8")
+        page = opened(browser, tmp_path / "page.html")
+        found = page.execute_script(
+            """return data.walks.map(walk =>
+              collectResults(walk, computeValues(walk, state.point, state.h))
+              .map(value => String(value).replace("Infinity", "inf")))"""
+        )
+        for walk, written in zip(shown.walks, found, strict=True):
+            tolerance = 1e-4 if walk.scheme else 1e-9  # a last digit that differs is divided by h
+            wanted = [v for v in shown.frames(walk.method)[-1].results if v is not None]
+            for a, b in zip(map(float, written), wanted, strict=True):
+                close = pytest.approx(b, abs=tolerance * max(1.0, abs(b)), nan_ok=True)
+                assert a == close, (walk.method, shown.scene.rows)
+                n_finite += math.isfinite(b)
+    assert n_finite > 50
+
+
+def call(page: Any, function: str, points: list[tuple[float, ...]]) -> list[Any]:
+    """The results of a function of the page: text, or number and whether it is -0."""
+    written = [[str(v).replace("inf", "Infinity").replace("nan", "NaN") for v in p] for p in points]
+    found: list[Any] = page.execute_script(
+        f"""return arguments[0].map(point => {{
+          const found = {function}(...point.map(Number));
+          return typeof found === "string" ? found : [String(found), Object.is(found, -0)]; }})""",
+        written,
+    )
+    return [
+        f if isinstance(f, str) else (float(f[0].replace("Infinity", "inf")), f[1]) for f in found
+    ]
+
+
+def test_the_arithmetic_of_every_primitive(browser: Any, tmp_path: Path) -> None:
+    page = open_steps(browser, tmp_path, LECTURE)
+    rng = np.random.default_rng(1)
+    edges = [0.0, -0.0, 1.0, -1.0, 2.0, -0.5, 0.5, 30.0, -30.0, 1000.0, 1e308, 5e-324]
+    edges += [math.inf, -math.inf, math.nan]
+    values = [*edges, *rng.uniform(-3, 3, 30), *rng.uniform(-1, 1, 20), *rng.uniform(1, 9, 20)]
+    wrong = []
+    for name in (row.name for row in primitives() if row.built_in):
+        arity, function = find_primitive(name).arity, numpy_arithmetic.numpy_function(name)
+        columns = rng.permuted(np.tile(values, (arity, 3)), axis=1).tolist()
+        points = [*zip(*columns, strict=True), *((float(value),) * arity for value in values)]
+        # Every edge with every other, ties among them; every number with itself.
+        points += itertools.product(edges, repeat=arity) if arity < 3 else []
+        for point, (value, minus) in zip(
+            points, call(page, f"PRIMITIVES.{name}", points), strict=True
+        ):
+            with np.errstate(all="ignore"):
+                wanted = float(function(*map(np.float64, point)))
+            same = value == pytest.approx(wanted, rel=1e-12, abs=1e-14, nan_ok=True)
+            # Which of two zeros numpy takes in max, min and clamp depends on the processor.
+            sign = value or wanted or name in ("max", "min", "clamp")
+            if not (same and (sign or minus == (math.copysign(1.0, wanted) < 0))):
+                wrong.append((name, point, value, wanted))
+    assert not wrong, "\n".join(map(str, wrong))
+
+
+def shifted_values() -> list[tuple[float, ...]]:
+    rng = np.random.default_rng(5)
+    pairs = [(math.nan, 1.0), (math.inf, 1.0), (1.0, math.inf), (0.0, -0.0), (1.5, 1.5)]
+    for _ in range(400):
+        value = float(rng.normal() * 10.0 ** rng.integers(-7, 9))
+        pairs.append((value + abs(value) * float(10.0 ** rng.uniform(-16, 0)), value))
+    return [*pairs]
+
+
+def powers() -> list[tuple[float, ...]]:
+    values = [0.0, 1.0, 1e308, 5e-324, 3.0]
+    for power in (2.0**exponent for exponent in range(1, 1024, 11)):
+        values += [power, math.nextafter(power, 0.0), math.nextafter(power, math.inf), -power]
+    return [(value, 2.0**-17) for value in values]
+
+
+@pytest.mark.parametrize(
+    ("function", "python", "points"),
+    [
+        ("formatShifted", format_shifted_value, shifted_values()),
+        ("chooseStep", lambda v, _: (StepRule(None, 3).choose_step(v), False), powers()),
+    ],
+    ids=["formatShifted", "chooseStep"],
+)
+def test_functions_of_the_page_return_what_those_of_python_return(
+    browser: Any,
+    tmp_path: Path,
+    function: str,
+    python: Callable[..., Any],
+    points: list[tuple[float, ...]],
+) -> None:
+    page = open_steps(browser, tmp_path, LECTURE)
+    assert call(page, function, points) == [python(*point) for point in points]
+
+
+# --- controls -------------------------------------------------------------------------------------
+
+
+def test_schemes_and_step_sizes_of_differences_show_their_errors(
+    browser: Any, tmp_path: Path
+) -> None:
+    page, method = open_steps(browser, tmp_path, LECTURE), "finite-difference"
+    assert not page.find_element("id", "differences").is_displayed()
+    choose(page, method)
+    assert page.find_element("id", "differences").is_displayed()
+    exact = stepping(LECTURE).frames("forward")[-1].results
+    for scheme, quotient in (("central", "(f+ - f-) / (2*h)"), ("forward", "(f+ - f) / h")):
+        move(page, "#scheme", scheme, "change")
+        assert texts(page, "#lines li .code")[-1].endswith(quotient)
+        for h in (0.5, 1e-3, 1e-12):
+            move(page, "[data-number=h]", h)
+            shown = stepping(LECTURE, scheme=scheme, h=h)
+            assert results(page) == last_results(shown, method)
+            assert texts(page, "#results .error") == [
+                f"error {format_number(abs(float(w or 0) - float(e or 0)), 3)}"
+                for w, e in zip(shown.frames(method)[-1].results, exact, strict=True)
+            ]
+    move(page, "[data-slider=h]", -2)
+    assert results(page) == last_results(stepping(LECTURE, scheme="forward", h=0.01), method)
+    page.find_element("id", "by-size").click()
+    move(page, "[data-number=h]", 0)  # refused, and marked
+    box = page.find_element("css selector", "[data-number=h]")
+    assert box.get_attribute("aria-invalid") == "true"
+    assert results(page) == last_results(stepping(LECTURE, scheme="forward"), method)
+
+
+def test_sliders_and_boxes_follow_each_other_and_can_be_reset(browser: Any, tmp_path: Path) -> None:
+    page = open_steps(browser, tmp_path, LECTURE)
+    slider, box = (
+        page.find_element("css selector", f"[data-{k}=xa]") for k in ("slider", "number")
+    )
+    move(page, "[data-slider=xa]", "-0.75")
+    assert float(box.get_property("value")) == pytest.approx(-0.75, abs=0.01)
+    move(page, "[data-number=xa]", 50)  # beyond the slider
+    assert slider.get_property("value") == "50"
+    move(page, "[data-number=xa]", "")
+    assert box.get_attribute("aria-invalid") == "true"
+    choose(page, "reverse")
+    assert results(page) == last_results(stepping(LECTURE, {"xa": 50}), "reverse")
+    page.find_element("id", "reset").click()
+    assert box.get_attribute("aria-invalid") is None
+    assert results(page) == last_results(stepping(LECTURE), "reverse")
+    assert not page.find_element("id", "reset").is_enabled()
+
+
+def test_the_keyboard_does_it_all(browser: Any, tmp_path: Path) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    page = open_steps(browser, tmp_path, LECTURE)
+    place = "return [state.frames[state.walk], data.walks[state.walk].method]"
+    last = len(stepping(LECTURE).walk("reverse").steps) - 1
+    right = Keys.ARROW_RIGHT
+    for keys, expected_place in (
+        (["2"], [0, "reverse"]),
+        ([right, right, right, Keys.ARROW_LEFT], [2, "reverse"]),
+        ([Keys.END], [last, "reverse"]),
+        ([Keys.HOME, "3"], [0, "path-sum"]),
+    ):
+        press(page, *keys)
+        assert page.execute_script(place) == expected_place
+    press(page, "2", Keys.PAGE_DOWN)
+    assert texts(page, "#lines li.lit .code") == ["bar_xw = 1"]
+    color = "return getComputedStyle(document.body).backgroundColor"
+    light = page.execute_script(color)
+    press(page, "d")
+    assert page.execute_script(color) != light
+    press(page, Keys.HOME, "+", "+", "+", " ")
+    wait(page, "getIndex() >= 2")
+    press(page, " ")
+    stopped = page.execute_script("return getIndex()")
+    page.execute_async_script("setTimeout(arguments[0], 250)")
+    assert page.execute_script("return getIndex()") == stopped
+    focused = set()
+    for _ in range(26):  # Tab goes round; whatever has the focus is framed
+        press(page, Keys.TAB)
+        outline, what = page.execute_script(
+            "const a = document.activeElement; "
+            "return [getComputedStyle(a).outlineStyle, a.id || a.getAttribute('aria-label')]"
+        )
+        assert outline == "solid", what
+        focused.add(what)
+    assert {"forward", "play", "speed", "picture", "xa"} <= focused
+
+
+def test_a_swipe_is_a_step(browser: Any, tmp_path: Path) -> None:
+    page = open_steps(browser, tmp_path, LECTURE)
+    x, y = page.execute_script(
+        "const r = $('trace').getBoundingClientRect(); return [r.left + r.width / 2, r.top + 200]"
+    )
+    for across, index in ((-120, 1), (-120, 2), (120, 1), (-20, 1)):
+        for kind, points in (
+            ("touchStart", [{"x": x, "y": y}]),
+            ("touchMove", [{"x": x + across, "y": y}]),
+            ("touchEnd", []),
+        ):
+            page.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+        assert page.execute_script("return getIndex()") == index
+
+
+def test_any_address_opens_a_step(browser: Any, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    cgprimer.step(cgprimer.parse(LATE), method="forward", output=path)
+    n_steps = len(stepping(cgprimer.parse(LATE)).walk("reverse").steps)
+    where = "return [data.walks[state.walk].method, getIndex()]"
+    for address, place in (
+        ("#%", None),
+        ("#__proto__/3", None),
+        ("#reverse/5", ["reverse", 4]),
+        ("#reverse%2F5", ["reverse", 4]),
+        ("#reverse/2.5", ["reverse", 0]),
+        ("#reverse/1e2", ["reverse", 0]),
+        (f"#reverse/{'9' * 400}", ["reverse", n_steps - 1]),
+        ("#path-sum/2/3", ["path-sum", 1]),
+    ):
+        browser.get("about:blank")
+        browser.get(path.as_uri() + address)
+        assert browser.execute_script(where) == (place or ["forward", 0])
+        # The same while the page is open; an address that says nothing changes nothing.
+        browser.execute_script("chooseWalk(3); goTo(2)")
+        browser.execute_async_script(
+            """const done = arguments[1];
+            addEventListener("hashchange", () => setTimeout(done), { once: true });
+            history.replaceState(null, "", "#elsewhere");
+            location.hash = arguments[0];""",
+            address,
+        )
+        assert browser.execute_script(where) == (place or ["finite-difference", 2])
+
+
+# --- unusual graphs and titles --------------------------------------------------------------------
+
+
+def test_values_that_are_not_finite_are_marked_everywhere(browser: Any, tmp_path: Path) -> None:
+    graph = cgprimer.parse("xb = log(xa); xc = p*xb; xd = xc + p")
+    open_steps(browser, tmp_path, graph, {"xa": -1.0, "p": 2.0})
+    for method in METHODS:
+        choose(browser, method)
+        marked, wrong = browser.execute_script(
+            """const look = node => getComputedStyle(node).textDecorationLine === "underline";
+            const marked = [], wrong = [];
+            const queries = "#rows .number, #lines .number, #graph text, .chip > span";
+            for (const node of document.querySelectorAll(queries)) {
+              const bad = /(^| )-?(nan|inf)( |$)/.test(node.textContent);
+              const at = node.closest("#rows, #lines, #graph, #results").id;
+              if (bad !== look(node)) wrong.push([at, node.textContent]);
+              else if (bad) marked.push(at); }
+            return [marked, wrong];"""
+        )
+        assert wrong == []
+        assert set(marked) == {"rows", "lines", "graph", "results"}
+    move(browser, "[data-number=xa]", 2)
+    assert texts(browser, ".odd") == []
+
+
+def test_a_registered_primitive_is_stepped_through_without_sliders(
+    browser: Any, tmp_path: Path
+) -> None:
+    cgprimer.register_primitive("triple", lambda a: 3 * a, partials="3")
+    try:
+        graph = cgprimer.parse("xw = triple(xa)*p")
+        open_steps(browser, tmp_path, graph, {"xa": 2.0, "p": 5.0}, methods=["reverse"])
+    finally:
+        cgprimer.unregister_primitive("triple")
+    choose(browser, "reverse")
+    assert results(browser) == ["6"]
+    assert "cannot compute triple" in browser.find_element("id", "sliders").text
+
+
+def test_a_title_is_never_markup(browser: Any, tmp_path: Path) -> None:
+    title = "</script><script>document.title = 'broken'</script> @DATA@ <b>&amp;</b>"
+    open_steps(browser, tmp_path, LECTURE, title=title)
+    assert browser.title == browser.find_element("tag name", "h1").text == title
+    save_comparison(cgprimer.compare(LECTURE), tmp_path / "comparison.html", title=title)
+    opened(browser, tmp_path / "comparison.html")
+    assert browser.title == browser.find_element("tag name", "h1").text == title
