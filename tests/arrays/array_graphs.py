@@ -93,16 +93,14 @@ def array_cases(draw: Any, steps: int = 4, scalar: bool = True) -> Case:
         _step(draw, case)
     used = [names for _, names in case.functions.values()]
     last = [name for name in case.functions if not any(name in names for names in used)]
-    parts = []
-    for name in last:  # everything that was made counts, with a weight of its own
-        weight = round(float(rng.uniform(0.5, 1.5)), 3)
-        parts.append((f"{weight}*sum({name}^2 + {name})", weight))
-    if scalar:
+    if scalar:  # everything that was made counts, with a weight of its own
+        weights = rng.uniform(0.5, 1.5, len(last)).round(3).tolist()
 
         def total(*values: Array) -> Array:
-            return sum(w * (v**2 + v).sum() for v, (_, w) in zip(values, parts, strict=True))
+            return sum(w * (v**2 + v).sum() for v, w in zip(values, weights, strict=True))
 
-        case.lines.append("xo = " + " + ".join(text for text, _ in parts))
+        terms = [f"{w}*sum({name}^2 + {name})" for name, w in zip(last, weights, strict=True)]
+        case.lines.append("xo = " + " + ".join(terms))
         case.functions["xo"] = (total, tuple(last))
         case.values["xo"] = np.asarray(total(*[case.values[n] for n in last]))
     return case
@@ -115,10 +113,10 @@ def _step(draw: Any, case: Case) -> None:
     a, b = case.values[one], case.values[other]
     kinds = ["elementwise", "two", "sum", "largest"] if a.ndim else ["elementwise", "two"]
     kinds += ["take", "softmax", "turn", "reshape", "join", "norm"] if a.ndim else []
-    kinds += ["matmul"] * 3 if _fits(a, b) else []
+    kinds += ["matmul"] * 3 if _accepts(np.matmul, a, b) else []
     kind = draw(st.sampled_from(kinds))
     axis = draw(st.integers(-a.ndim, a.ndim - 1)) if a.ndim else 0
-    if kind == "two" and not _broadcast(a, b):
+    if kind == "two" and not _accepts(np.add, a, b):
         kind = "elementwise"
     if kind in ("elementwise", "two"):
         table = ELEMENTWISE if kind == "elementwise" else TWO
@@ -127,24 +125,20 @@ def _step(draw: Any, case: Case) -> None:
     elif kind == "matmul":
         case.add("{0} @ {1}", np.matmul, one, other)
     elif kind == "sum":
-        mean = draw(st.booleans())
-        function = np.mean if mean else np.sum
-        name = "mean" if mean else "sum"
+        name, function = draw(st.sampled_from([("sum", np.sum), ("mean", np.mean)]))
         axes = draw(st.sampled_from([None, (axis,), tuple(range(a.ndim))]))
         listed = "" if axes is None else "".join(f", {i}" for i in axes)
         case.add(f"{name}({{0}}{listed})", lambda v: function(v, axis=axes), one)
     elif kind == "largest":
-        least = draw(st.booleans())
-        name = "min" if least else "max"
-        case.add(f"{name}({{0}})", np.min if least else np.max, one)
+        name, function = draw(st.sampled_from([("max", np.max), ("min", np.min)]))
+        case.add(f"{name}({{0}})", function, one)
     elif kind == "take":
-        texts, key = zip(*[draw(_places(n)) for n in a.shape], strict=True)
-        cut = draw(st.integers(1, a.ndim))
-        lists = sum(isinstance(k, list) for k in key[:cut])
-        if lists and (lists > 1 or any(isinstance(k, int) for k in key[:cut])):
-            texts, key = texts[:1], key[:1]
-            cut = 1
-        case.add(f"{{0}}[{','.join(texts[:cut])}]", lambda v: v[tuple(key[:cut])], one)
+        parts = [draw(_places(n)) for n in a.shape[: draw(st.integers(1, a.ndim))]]
+        lists = sum(isinstance(k, list) for _, k in parts)
+        if lists and (lists > 1 or any(isinstance(k, int) for _, k in parts)):
+            parts = parts[:1]
+        texts, key = zip(*parts, strict=True)
+        case.add(f"{{0}}[{','.join(texts)}]", lambda v: v[tuple(key)], one)
     elif kind == "softmax":
         log = draw(st.booleans())
 
@@ -186,35 +180,30 @@ def _places(draw: Any, size: int) -> tuple[str, Any]:
     return (":", slice(None)) if kind == "all" else ("::-1", slice(None, None, -1))
 
 
-def _broadcast(a: Array, b: Array) -> bool:
+def _accepts(function: Callable[..., Array], a: Array, b: Array) -> bool:
+    """Return whether a function of numpy takes two arrays."""
     try:
-        np.broadcast_shapes(a.shape, b.shape)
+        function(a, b)
     except ValueError:
         return False
     return True
 
 
-def _fits(a: Array, b: Array) -> bool:
-    try:
-        np.matmul(a, b)
-    except ValueError:
-        return False
-    return True
-
-
-def slopes(case: Case, of: str, wrt: tuple[str, ...], step: float = 1e-5) -> dict[str, Array]:
+def slopes(case: Case, of: str, wrt: tuple[str, ...]) -> dict[str, Array]:
     """Central differences of numpy's values, of shape ``of`` + ``wrt``."""
-    found = {}
-    for name in wrt:
-        value = case.values[name]
-        rows = []
-        for place in np.ndindex(value.shape):
-            ends = []
-            for sign in (1, -1):
-                moved = value.copy()
-                moved[place] += sign * step
-                ends.append(case.compute({**case.at, name: moved})[of])
-            rows.append((ends[0] - ends[1]) / (2 * step))
-        stacked = np.stack(rows, axis=-1)
-        found[name] = stacked.reshape(case.values[of].shape + value.shape)
-    return found
+    return {
+        name: differences(
+            lambda moved, name=name: case.compute({**case.at, name: moved})[of], case.values[name]
+        )
+        for name in wrt
+    }
+
+
+def differences(function: Callable[..., Array], value: Array, step: float = 1e-5) -> Array:
+    """Return the derivative of a function of an array, of the shapes of its value and of it."""
+    columns = []
+    for index in np.ndindex(value.shape):
+        moved = np.zeros(value.shape)
+        moved[index] = step
+        columns.append((function(value + moved) - function(value - moved)) / (2 * step))
+    return np.stack(columns, axis=-1).reshape(np.shape(columns[0]) + value.shape)

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 import cgprimer
 from cgprimer.core.evaluation.array_evaluator import ArrayEvaluator
+from cgprimer.core.evaluation.engine_choice import choose_engine
+from cgprimer.core.evaluation.runner import Runner
 from tests.arrays.array_graphs import array_cases
 
 if not any(e.available for e in cgprimer.engines() if e.name == "cpu"):
@@ -120,7 +122,6 @@ def test_the_threads_of_the_products_are_given_back() -> None:
     assert get() == before
 
 
-@pytest.mark.parametrize("shape", [(), (1,), (3,)])
 @pytest.mark.parametrize(
     "text",
     [
@@ -129,16 +130,14 @@ def test_the_threads_of_the_products_are_given_back() -> None:
         "input k; parameter W[90,64], v[64]; xo = sum(tanh(W @ v*k))",
     ],
 )
-def test_a_single_point_needs_no_axis_of_samples(text: str, shape: tuple[int, ...]) -> None:
-    graph = cgprimer.parse(text)
-    random = np.random.default_rng(4)
-    at = {
-        n: random.normal(0, 0.1, (shape if n in graph.inputs else ()) + graph.shapes.get(n, ()))
-        for n in (*graph.inputs, *graph.parameters)
-    }
-    known, found = (cgprimer.gradient(graph, at, engine=e) for e in ("numpy", "cpu"))
-    for name, slope in known.items():
-        np.testing.assert_allclose(found[name], slope, rtol=1e-11)
+def test_a_single_point_needs_no_axis_of_samples(text: str) -> None:
+    graph, random = cgprimer.parse(text), np.random.default_rng(4)
+    at = {n: random.normal(0, 0.1, graph.shapes.get(n, ())) for n in graph.parameters}
+    for shape in ((), (1,), (3,)):
+        at |= {n: random.normal(0, 0.1, shape + graph.shapes.get(n, ())) for n in graph.inputs}
+        known, found = (cgprimer.gradient(graph, at, engine=e) for e in ("numpy", "cpu"))
+        for name, slope in known.items():
+            np.testing.assert_allclose(found[name], slope, rtol=1e-11)
 
 
 @pytest.mark.parametrize("sums", [True, False])
@@ -157,3 +156,35 @@ def test_threads_and_blocks_change_nothing(sums: bool, monkeypatch: pytest.Monke
     kept = {name: value.copy() for name, value in first.items()}
     made({name: 2 * value for name, value in columns.items()}, scalars, 1001)
     assert all(np.array_equal(first[name], kept[name]) for name in kept)  # memory of their own
+
+
+@pytest.mark.parametrize("method", ["reverse", "forward"])
+@pytest.mark.parametrize("reduction", ["sum", "none"])
+def test_compiled_numbers_are_the_arrays(method: str, reduction: str) -> None:
+    text = "parameter W[4,3], b[4], w[4]; input x[3], t; h = tanh(W @ x + b)\n"
+    graph = cgprimer.parse(f"{text}xo = (w @ softmax(h[::-1]) + max(h) - t)^2")
+    program = cgprimer.differentiate(cgprimer.tape(graph), method=method)
+    columns, scalars = point(cgprimer.tape(graph), 70)
+    known = Runner(program, reduction=reduction)(columns, scalars, 70)
+    found = Runner(program, engine="cpu", reduction=reduction)(columns, scalars, 70)
+    np.testing.assert_allclose(found.values["xo"], known.values["xo"], rtol=1e-11)
+    for pair, value in known.derivatives.items():
+        np.testing.assert_allclose(found.derivatives[pair], value, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("width", "samples", "engine"),
+    [
+        (4, 1_000_000, "cpu"),  # the numbers of small matrices are compiled
+        (4, 20, "plain"),  # too few samples to pay for a call's dictionaries
+        (4, None, "plain"),
+        (200, 1_000_000, "cpu"),  # matrix products, and kernels between them
+        (100, 20, "plain"),  # too few samples to pay for loading what compiles
+    ],
+)
+def test_auto_takes_numbers_or_matrix_products(
+    width: int, samples: int | None, engine: str
+) -> None:
+    text = f"input x[{width}]; parameter W[{width},{width}]; xo = sum(tanh(W @ x)^2)"
+    program = cgprimer.differentiate(cgprimer.tape(cgprimer.parse(text)))
+    assert choose_engine("auto", program, samples).name == engine

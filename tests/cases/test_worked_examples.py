@@ -119,9 +119,6 @@ def test_intermediate_values(name: str) -> None:
         np.testing.assert_allclose(values[variable], expected, rtol=1e-15)
 
 
-# --- case A1: the lecture example ----------------------------------------------------------------
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_a1_at_two_points_in_one_array(method: str) -> None:
     expected = {"ab": 1.171875, "bc": 1.171875, "cd": 0.25, "ac": -2.34375, "xa": 1.6875}
@@ -148,9 +145,6 @@ def test_a1_the_data_cannot_tell_ab_from_bc() -> None:
         example("lecture").evaluate({"xa": xa, **at})["xw"] for at in ({}, {"ab": 2.5, "bc": 0.5})
     ]
     np.testing.assert_allclose(*values, rtol=1e-14, atol=1e-14)
-
-
-# --- the other cases with a point or a structure of their own ------------------------------------
 
 
 def test_c1_the_two_paths_have_names_and_partials() -> None:

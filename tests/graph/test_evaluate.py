@@ -28,9 +28,6 @@ def test_values_are_those_of_python_arithmetic(plan: Plan) -> None:
         assert values[name] == pytest.approx(expected, rel=1e-12, abs=1e-12)
 
 
-# --- shapes -------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("shape", [(1,), (4,), (0,), (3, 2), (1, 1), (0, 3), (2, 1, 3)])
 def test_every_variable_has_the_samples_shape(shape: tuple[int, ...]) -> None:
     graph = cgprimer.parse(f"{LECTURE}; xconst = 7; xpar = ab")
@@ -59,12 +56,6 @@ def test_the_callers_arrays_stay_as_they_are() -> None:
     values["xa"] += 1
     assert xa.tolist() == [0.0, 1.0, 2.0]
     assert values["xw"].tolist() == [1.0, 2.0, 3.0]
-
-
-# --- IEEE ---------------------------------------------------------------------------------------
-
-
-# --- what is needed, and what is refused ----------------------------------------------------------
 
 
 def test_declared_values_are_the_default_and_at_goes_before_them() -> None:

@@ -56,9 +56,6 @@ def test_vertices_come_in_topological_order_ties_by_first_appearance(text, varia
     assert cgprimer.parse(text).variables == variables
 
 
-# --- roles --------------------------------------------------------------------------------------
-
-
 def test_roles() -> None:
     graph = cgprimer.parse("parameter x0 = 2; input a; b = x0*a; xw = k*b")
     assert [graph.role(n) for n in ("a", "b", "xw", "x0", "k")] == [
@@ -120,9 +117,6 @@ def test_its_dictionaries_and_lists_are_read_only(write) -> None:
     assert graph.leads_to == again.leads_to
 
 
-# --- random graphs ------------------------------------------------------------------------------
-
-
 @given(plans())
 @settings(max_examples=25, deadline=None)
 def test_structure_of_random_graphs(plan: Plan) -> None:
@@ -166,9 +160,6 @@ def test_the_text_of_a_graph() -> None:
     )
     assert str(graph) == "input xa = 0.5, xb\nparameter k = -0\nxw = k*xa + xb^2\noutput xw"
     assert repr(graph) == "<ExpressionGraph <expressions>: 2 inputs, 1 expression, 1 parameter>"
-
-
-# --- networkx and sympy --------------------------------------------------------------------------
 
 
 def test_print_shows_the_first_lines_of_a_graph_that_nobody_reads_to_its_end() -> None:

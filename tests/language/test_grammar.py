@@ -76,9 +76,6 @@ def test_max_and_min_take_any_number_of_operands(name: str, expected: float, ord
     assert value_of(f"{name}({', '.join(order)})") == expected
 
 
-# --- separators, comments, white space ----------------------------------------------------------
-
-
 def meaning(text: str) -> list[tuple[str, list[tuple[str, object]]]]:
     statements = parse_program(text, FUNCTIONS).statements
     assert all(isinstance(s, Definition) for s in statements)
@@ -112,9 +109,6 @@ def test_a_text_without_statements_is_an_empty_graph(text: str) -> None:
     assert (graph.variables, graph.parameters, graph.evaluate()) == ((), (), {})
 
 
-# --- names --------------------------------------------------------------------------------------
-
-
 def test_names_that_contain_one_another_stay_apart() -> None:
     values = {"x": 2.0, "xa": 3.0, "xab": 5.0, "xx": 7.0, "a": 11.0, "ab": 13.0, "b": 17.0}
     graph = cgprimer.parse(
@@ -141,12 +135,6 @@ def test_a_call_may_be_broken_before_its_parenthesis_inside_parentheses_only(bet
     if "\n" in between:
         with pytest.raises(cgprimer.CgprimerError):
             cgprimer.parse(f"xw = sin{between}(xa)")
-
-
-# --- declarations -------------------------------------------------------------------------------
-
-
-# --- domains of inputs ---------------------------------------------------------------------------
 
 
 def test_domains_of_inputs() -> None:

@@ -60,9 +60,6 @@ def test_any_sequence_of_tokens_does(tokens: list[str], between: str) -> None:
     parse_or_complain(between.join(tokens))
 
 
-# --- unparse is the inverse of parse -------------------------------------------------------------
-
-
 @given(trees())
 @settings(max_examples=80, deadline=None)
 def test_a_tree_unparses_and_parses_back_to_itself(tree) -> None:
@@ -111,8 +108,6 @@ def test_negative_numbers_of_a_tape_keep_their_value_in_every_place() -> None:
     ]:
         assert unparse(tree) == text
 
-
-# --- size ----------------------------------------------------------------------------------------
 
 DEEP = 10_000
 

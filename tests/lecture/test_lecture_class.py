@@ -59,9 +59,6 @@ def losses(text: str) -> list[float]:
     return [float(found) for found in re.findall(r"loss = (\S+)", text)]
 
 
-# --- the general graph ---------------------------------------------------------------------------
-
-
 def test_the_calls_of_the_lecture(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     cgp = trained(learning_rate=1e-6, display_vals_how_often=100, grad_delta=1e-4)
     assert cgp.depends_on == {
@@ -97,9 +94,6 @@ def test_the_step_of_the_differences_is_used() -> None:
     assert fine == pytest.approx(exact, rel=1e-3)
     assert coarse != pytest.approx(exact, rel=1e-2)
     assert [run.settings["method"] for run in runs] == [NAME, NAME, "reverse"]
-
-
-# --- networks ------------------------------------------------------------------------------------
 
 
 def test_bias_and_sigmoid_are_at_each_node() -> None:
@@ -155,9 +149,6 @@ def test_data_that_are_no_two_classes_are_refused(data: object) -> None:
         neuron().run_training_loop_one_neuron_model(data)  # type: ignore[arg-type]
 
 
-# --- the verification and the inner class -------------------------------------------------------
-
-
 @pytest.mark.parametrize("option", ["one_neuron", "multi_neuron"])
 def test_the_verification_says_who_verified(
     option: str, capsys: pytest.CaptureFixture[str]
@@ -190,12 +181,6 @@ def test_training_with_a_function_of_ones_own(capsys: pytest.CaptureFixture[str]
         assert run.loss < run.start_loss
     with pytest.raises(CgprimerError):
         cgprimer.parse("xw = DoSillyWithTensor(xa)")  # it belongs to that training alone
-
-
-# --- calls ---------------------------------------------------------------------------------------
-
-
-# --- subclasses, and what is set later -----------------------------------------------------------
 
 
 def test_a_dataset_with_activations_is_that_of_rectified_expressions() -> None:

@@ -113,9 +113,6 @@ def test_second_derivatives_are_the_second_slopes(case):
         assert abs(product[a] - by_hand) <= 10 * EXACT * scale
 
 
-# --- the checks above are checked --------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("method", "options"),
     [*((m, {}) for m in cgprimer.methods()), ("forward", {"carry": True})],

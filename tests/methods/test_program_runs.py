@@ -61,9 +61,6 @@ def test_results_are_nobody_elses_memory():
     assert np.all(data["xa"] != 0.0)
 
 
-# --- operation counts --------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("count", [1, 10, 100])
 def test_reverse_costs_the_same_for_any_number_of_parameters(count):
     """The number of parameters does not multiply the cost: it is what reverse mode is for."""
@@ -79,11 +76,6 @@ def test_reverse_costs_the_same_for_any_number_of_parameters(count):
     if count >= 10:
         assert reverse.operation_count < forward.operation_count < central.operation_count * 2
 
-
-# --- the same every time -----------------------------------------------------------------------
-
-
-# --- long graphs -------------------------------------------------------------------------------
 
 LONG = 5_000
 

@@ -81,8 +81,6 @@ def test_partials_of_the_lecture_example():
     }  # fmt: skip
 
 
-# --- a tape differentiated again by hand ---------------------------------------------------------
-
 BAYDIN = cgprimer.parse("v5 = log(a) + a*b - sin(b); w = v5^2; output w")
 POINT = {"a": 2.0, "b": 5.0}
 
@@ -104,8 +102,6 @@ def test_forward_mode_twice_keeps_its_two_directions_apart(second):
     found = result.derivatives[tangent, second]
     assert found == pytest.approx(hessian["a"][second], rel=1e-12)
 
-
-# --- with respect to inner variables, and of powers -----------------------------------------------
 
 LECTURE = cgprimer.parse(
     "xx=xa^2; xy=ab*xx+ac*xa; xz=bc*xx+xy; xw=cd*xx+xz^3;"

@@ -83,9 +83,6 @@ def test_a_power_with_a_written_exponent_has_the_edges_of_the_row(exponent):
     )
 
 
-# --- digits that must not be lost --------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", ["expm1", "log1p", "sinh", "tanh", "asinh", "atanh", "sin", "erf"])
 @pytest.mark.parametrize("x", [1e-3, -1e-6, 1e-9, 1e-12, -1e-15, 1e-200])
 def test_digits_are_kept_near_zero(name, x):
@@ -110,8 +107,6 @@ def test_slopes_are_right_close_to_the_edge(name, gap):
         error = abs(mpmath.mpf(float(partials_by_reverse(row, [[x]])[0][0])) / expected - 1)
     assert error < 1e-14
 
-
-# --- anything that is a float ------------------------------------------------------------------
 
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, 5e-324, 1e308, -1.7e308, 1000.0, inf, -inf, nan)
 

@@ -254,9 +254,6 @@ def test_numbers_on_the_way_have_their_gradient_beside_arrays_and_inner_arrays_n
     assert x.grad.tolist() == [2.0, 2.0]
 
 
-# --- single steps of the backward pass --------------------------------------------------------
-
-
 def test_a_step_called_with_a_gradient_returns_those_of_its_operands() -> None:
     a, b = Value(3.0, name="a"), Value(2.0, name="b")
     assert (a * b).grad_fn(10.0) == (20.0, 30.0)

@@ -147,9 +147,6 @@ def test_what_was_saved_stays_what_it_was() -> None:
         out.backward()
 
 
-# --- in the language -----------------------------------------------------------------------------
-
-
 @pytest.fixture
 def silly() -> Any:
     cgprimer.register_primitive("silly", Silly)
@@ -181,9 +178,6 @@ def test_other_methods_say_that_it_may_differ(silly: None, method: str, text: st
         cgprimer.gradient(graph, at, method=method)
     with pytest.raises(DifferentiationError, match="silly"):
         cgprimer.hessian(graph, at)
-
-
-# --- computed again ------------------------------------------------------------------------------
 
 
 def test_computed_again_gives_the_same_gradients_also_of_what_it_did_not_get() -> None:

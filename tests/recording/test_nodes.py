@@ -78,9 +78,6 @@ def test_what_cannot_be_wrapped() -> None:
         primitive(np.sin, derivative=lambda x: np.ones(3))(Value([1.0, 2.0])).sum().backward()
 
 
-# --- memory --------------------------------------------------------------------------------------
-
-
 def test_what_is_kept_is_counted_once_and_what_was_given_apart() -> None:
     x = Value(np.ones((4, 5)), name="x")
     y = x.T.tanh()

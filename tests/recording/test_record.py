@@ -91,9 +91,6 @@ def _moved(tree: Any) -> Any:
     return tuple(map(_moved, tree)) if isinstance(tree, tuple) else tree + 1e-6
 
 
-# --- the lectures' cases -------------------------------------------------------------------------
-
-
 def test_softmax_with_loops_and_branches_and_another_branch_is_another_graph() -> None:
     first, second = record(softmax, np.array([1.0, 2.0, 3.0])), record(softmax, DATA[1, ::-1])
     shown = [0.09003057317038046, 0.24472847105479764, 0.6652409557748219]
@@ -140,9 +137,6 @@ def test_a_network_of_matrices_with_names_from_a_dictionary() -> None:
     assert recording.graph.expression("scores_2").startswith("scores - reshape(largest(scores, 1)")
     assert recording.lines["hidden"].text.startswith("hidden = np.maximum")
     assert recording.lines["hidden"].file == __file__
-
-
-# --- whatever numpy does -------------------------------------------------------------------------
 
 
 def _scattered(x: Any) -> Any:
@@ -225,9 +219,6 @@ def test_programs_of_any_steps_have_the_derivatives_of_the_function(
             np.testing.assert_allclose(found[name], slope, 1e-9, 1e-9)
 
 
-# --- names and lines -----------------------------------------------------------------------------
-
-
 def test_every_way_to_give_arguments_has_names() -> None:
     def f(a: Any, *more: Any, scale: Any = 2.0, **others: Any) -> Any:
         return a * more[0] + more[1] * scale + others["lam"] * others["names"]["x y"]
@@ -274,9 +265,6 @@ def test_objects_methods_and_partial_functions_have_the_names_of_their_attribute
     assert recording.graph.evaluate()["y"] == pytest.approx(network(x).item(), rel=1e-15)
     assert record(network.loss, x).graph.outputs == ("loss",)
     assert record(functools.partial(recurrent, 0.5, 1.0), [1.0, 2.0]).value > 0.9
-
-
-# --- mistakes ------------------------------------------------------------------------------------
 
 
 def test_an_error_inside_leaves_everything_as_it_was() -> None:

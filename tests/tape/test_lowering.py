@@ -70,9 +70,6 @@ def test_the_parts_of_a_tape() -> None:
     assert repr(tape) == "<Tape: 4 leaves, 3 instructions, outputs xw>"
 
 
-# --- sharing ------------------------------------------------------------------------------------
-
-
 def test_constants_are_stored_once_but_zero_and_minus_zero_are_two() -> None:
     assert len(lowered("xw = xa*2 + k*2 + 2").of_kind("constant")) == 1
     tape = lowered("xw = xa*0 + k*(-0)")
@@ -116,11 +113,6 @@ def test_a_vertex_is_not_used_where_another_wrote_the_same_expression() -> None:
     ) == {"xb": 5.0}
 
 
-# --- constants ----------------------------------------------------------------------------------
-
-
-# --- values -------------------------------------------------------------------------------------
-
 NUMBERS = ["0.5", "1", "2", "3", "0.1", "-1"]
 POINTS = st.fixed_dictionaries(
     {
@@ -140,9 +132,6 @@ def test_a_tape_computes_what_the_graph_does(text: str, point: dict[str, float])
     assert set(tape.outputs) == set(graph.outputs)
     for name in graph.variables:
         np.testing.assert_allclose(values[tape.names[name]], expected[name], rtol=1e-12, atol=0.0)
-
-
-# --- the builder --------------------------------------------------------------------------------
 
 
 def test_leaves_come_first_and_columns_before_scalars_before_constants() -> None:

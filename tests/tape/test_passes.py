@@ -35,8 +35,6 @@ def operations(tape: Tape) -> list[str]:
     return [i.primitive for i in tape.instructions]
 
 
-# --- values are kept -----------------------------------------------------------------------------
-
 POINTS = st.fixed_dictionaries(
     {n: st.floats(-3.0, 3.0, allow_nan=False) | st.sampled_from([0.5, 1.0, 2.0]) for n in NAMES}
 )
@@ -136,9 +134,6 @@ def test_every_pass_keeps_nans_and_infinities(change, text: str, xa: float) -> N
     np.testing.assert_array_equal(found, expected)
 
 
-# --- what each pass does -------------------------------------------------------------------------
-
-
 def test_dead_code_goes_and_the_signature_stays() -> None:
     tape = lowered("xq = sin(xa)*k + 5; xr = xq^2; xw = 2*xb; output xw")
     lean = remove_dead_code(tape)
@@ -179,7 +174,5 @@ def test_share_simplifies(text: str, left: list[str]) -> None:
 def test_other_powers_stay(exponent: str) -> None:
     assert "pow" in operations(optimize(lowered(f"xw = xa^({exponent})")))
 
-
-# --- facts ---------------------------------------------------------------------------------------
 
 # values: 0 xa, 1 k, 2 m, 3 the constant 2, then
