@@ -1,4 +1,4 @@
-"""What the methods refuse, and whether they say what to do instead."""
+"""What the methods refuse, and what they give at poles and outside of domains."""
 
 from __future__ import annotations
 
@@ -6,14 +6,10 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.errors import (
-    CgprimerError,
-    DifferentiationError,
-    PathLimitError,
-    UsageError,
-)
+from cgprimer.errors import DifferentiationError, PathLimitError, UsageError
 from tests.approval import refused
 
+EXACT = ["forward", "reverse", "path-sum", "symbolic"]
 GRAPH = cgprimer.parse(
     "input xa = 0.5; parameter ab = 1, bc = 2; xx = ab*xa^2; xw = bc*xx + sin(xx)"
 )
@@ -45,22 +41,14 @@ def test_the_path_limit_is_a_choice():
 
 
 @pytest.mark.parametrize(
-    "function",
-    ["abs", "relu", "max", "min", "clamp", "leaky_relu", "logaddexp", "heaviside", "step", "less"],
-)
-def test_complex_steps_refuse_kinks(function):
-    arguments = {
-        "max": "p, 2",
-        "min": "p, 2",
-        "clamp": "p, 0, 1",
-        "logaddexp": "p, 2",
-        "less": "p, 2",
-    }
-    arguments = arguments.get(function, "p")
-    graph = cgprimer.parse(f"xw = sin({function}({arguments}))*q")
-    at = {"p": 0.5, "q": 2.0}
+    "text",
+    ["abs(p)", "relu(p)", "max(p, 2)", "min(p, 2)", "clamp(p, 0, 1)", "leaky_relu(p)",
+     "logaddexp(p, 2)", "heaviside(p)", "step(p)", "less(p, 2)"],
+)  # fmt: skip
+def test_complex_steps_refuse_kinks(text):
+    graph, at = cgprimer.parse(f"xw = sin({text})*q"), {"p": 0.5, "q": 2.0}
     how = {"method": "finite-difference", "scheme": "complex-step"}
-    with pytest.raises(DifferentiationError, match=f"'{function}'") as caught:
+    with pytest.raises(DifferentiationError, match=f"'{text.partition('(')[0]}'") as caught:
         cgprimer.gradient(graph, at, **how)
     assert "central" in caught.value.hint
     # A kink that the variable does not go through is none.
@@ -68,35 +56,32 @@ def test_complex_steps_refuse_kinks(function):
     assert cgprimer.gradient(graph, at, wrt="q", **how) == pytest.approx(expected, rel=1e-14)
 
 
-@pytest.mark.parametrize("text", ["log(p)", "sqrt(p)", "acosh(p)", "asin(p - 2)", "p^0.5"])
+@pytest.mark.parametrize("text", ["log(p)", "sqrt(p)", "acosh(p)", "asin(p)", "p^0.5", "p^100"])
 def test_complex_steps_do_not_leave_the_real_line(text):
     """Where the function has no real value there is no slope: not the one of another branch."""
-    graph = cgprimer.parse(f"xw = {text}")
-    assert np.isnan(graph.evaluate({"p": -1.0})["xw"])
-    found = cgprimer.gradient(graph, {"p": -1.0}, method="finite-difference", scheme="complex-step")
+    how = {"method": "finite-difference", "scheme": "complex-step"}
+    found = cgprimer.gradient(cgprimer.parse(f"xw = {text}"), {"p": -1.1}, **how)
     assert np.isnan(found["p"])
 
 
 @pytest.mark.parametrize(
-    ("how", "message", "hint"),
+    ("how", "contains"),
     [
-        ({"method": "revers"}, "'revers'", "'reverse'"),
-        ({"method": "zzz"}, "'zzz'", "finite-difference"),
-        ({"method": "forward", "cary": True}, "'cary'", "carry"),
-        ({"method": "reverse", "carry": True}, "'carry'", "simplify"),
-        ({"method": "finite-difference", "scheme": "centre"}, "'centre'", "central"),
-        ({"method": "symbolic", "step": 1.0}, "'step'", ""),
-        ({"of": "xv"}, "'xv'", ""),
-        ({"wrt": "ba"}, "'ba'", ""),
-        ({"wrt": "abb"}, "'abb'", "'ab'"),
-        ({"engine": "numpi"}, "'numpi'", "'numpy'"),
+        ({"method": "revers"}, "'revers' ... 'reverse'"),
+        ({"method": "zzz"}, "'zzz' ... finite-difference"),
+        ({"method": "forward", "cary": True}, "'cary' ... carry"),
+        ({"method": "reverse", "carry": True}, "'carry' ... simplify"),
+        ({"method": "finite-difference", "scheme": "centre"}, "'centre' ... central"),
+        ({"method": "symbolic", "step": 1.0}, "'step'"),
+        ({"of": "xv"}, "'xv'"),
+        ({"wrt": "ba"}, "'ba'"),
+        ({"wrt": "abb"}, "'abb' ... 'ab'"),
+        ({"engine": "numpi"}, "'numpi' ... 'numpy'"),
     ],
 )
-def test_wrong_names_come_with_a_hint(how, message, hint):
-    with refused(UsageError, message) as caught:
+def test_wrong_names_come_with_a_hint(how, contains):
+    with refused(UsageError, contains) as caught:
         cgprimer.gradient(GRAPH, **how)
-    assert hint in caught.value.hint
-    assert isinstance(caught.value, CgprimerError)
     assert caught.value.exit_code == 2
 
 
@@ -139,3 +124,39 @@ def test_a_text_is_no_graph(wrong):
     for call in (cgprimer.gradient, cgprimer.tape, cgprimer.compare, cgprimer.trace, cgprimer.draw):
         with refused(cgprimer.CgprimerError, "graph ... cgprimer.parse"):
             call(wrong)
+
+
+@pytest.mark.parametrize("method", EXACT)
+def test_a_pole_does_not_spoil_its_neighbours(method):
+    graph = cgprimer.parse("xw = sqrt(b) + a*xa")
+    found = cgprimer.gradient(graph, {"a": 2.0, "b": 0.0, "xa": 3.0}, method=method)
+    assert found == {"b": np.inf, "a": 3.0}
+    many = cgprimer.jacobian(cgprimer.parse("xb = 2*a; xc = sqrt(a)"), {"a": 0.0}, method=method)
+    assert many == {"xb": {"a": 2.0}, "xc": {"a": np.inf}}
+
+
+@pytest.mark.parametrize("method", EXACT)
+def test_a_constant_outside_its_domain_hides_no_derivative(method):
+    for text in ("2*q + sqrt(-0.3)", "2*q + 1/0", "q*xa + log(0)"):
+        graph = cgprimer.parse(f"xw = {text}; input xa = 2; parameter q = 1")
+        assert cgprimer.gradient(graph, method=method) == {"q": 2.0}, text
+
+
+@pytest.mark.parametrize("method", EXACT)
+def test_far_out_no_method_overflows(method):
+    graph = cgprimer.parse("xs = sigmoid(k); xw = softplus(k); output xs, xw")
+    for k, slope in ((-1000.0, 0.0), (1000.0, 1.0)):
+        found = cgprimer.jacobian(graph, {"k": k}, method=method)
+        assert found == {"xs": {"k": 0.0}, "xw": {"k": slope}}
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_slopes_of_two_that_are_equal_add_up_to_one_however_formulas_are_rounded(name: str) -> None:
+    """sympy writes a - b and b - a in its own order: each was the larger one, or neither was."""
+    graph = cgprimer.parse(
+        "va = where(less(k, 1), 2*k, 0); vb = where(less(k, 2), 2*k, 0); xw ="
+        f" {name}((va*va)*(va*va) + (va*vb)*(va*vb), (va*va)*(vb*va) + (va*vb)*(vb*vb))"
+    )
+    at = {"k": np.linspace(0.05, 0.95, 19)}
+    found, expected = (cgprimer.gradient(graph, at, method=m)["k"] for m in ("symbolic", "reverse"))
+    np.testing.assert_allclose(found, expected, rtol=1e-6)

@@ -33,23 +33,21 @@ def test_every_method_over_every_method(method):
     np.testing.assert_allclose(found, REFERENCE, rtol=0, atol=tolerance)
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_hessian_vector_product(seed):
-    vector = dict(zip(NAMES, np.random.default_rng(seed).normal(size=4), strict=True))
+def test_hessian_vector_product():
+    vector = dict(zip(NAMES, (0.5, -2.0, 1.25, 3.0), strict=True))
     found = cgprimer.hessian_vector_product(SMOOTH, vector=vector)
     expected = REFERENCE @ np.array(list(vector.values()))
     np.testing.assert_allclose([found[n] for n in NAMES], expected, rtol=1e-12, atol=1e-13)
 
 
-@pytest.mark.parametrize("exponent", [0, 1, 2, 3, 4])
 @pytest.mark.parametrize("method", ["forward-over-reverse", "reverse-over-forward", "path-sum"])
-def test_second_derivatives_of_powers_at_zero(method, exponent):
-    expected = 2.0 if exponent == 2 else 0.0
-    written = cgprimer.parse(f"xw = p^{exponent}")
-    assert cgprimer.hessian(written, {"p": 0.0}, method=method) == {"p": {"p": expected}}
-    given = cgprimer.parse("xw = p^k")
-    at = {"p": 0.0, "k": float(exponent)}
-    assert cgprimer.hessian(given, at, wrt="p", method=method) == {"p": {"p": expected}}
+def test_second_derivatives_of_powers_at_zero(method):
+    for exponent in range(5):
+        expected = {"p": {"p": 2.0 if exponent == 2 else 0.0}}
+        written, given = cgprimer.parse(f"xw = p^{exponent}"), cgprimer.parse("xw = p^k")
+        assert cgprimer.hessian(written, {"p": 0.0}, method=method) == expected
+        at = {"p": 0.0, "k": float(exponent)}
+        assert cgprimer.hessian(given, at, wrt="p", method=method) == expected
 
 
 @pytest.mark.parametrize("method", cgprimer.methods())
@@ -69,9 +67,14 @@ def test_jacobian_of_several_outputs(method):
         assert found[of] == pytest.approx(row, rel=tolerance, abs=tolerance)
 
 
-def test_partials_of_the_lecture_example():
-    graph = cgprimer.parse("xx=xa^2; xy=ab*xx+ac*xa; xz=bc*xx+xy; xw=cd*xx+xz^3")
-    edges = cgprimer.partials(graph, {"xa": 0.5, "ab": 1, "bc": 2, "cd": 3, "ac": 4})
+LECTURE = cgprimer.parse(
+    "xx=xa^2; xy=ab*xx+ac*xa; xz=bc*xx+xy; xw=cd*xx+xz^3;"
+    "input xa = 0.5; parameter ab = 1, bc = 2, cd = 3, ac = 4"
+)
+
+
+def test_every_edge_has_its_partial_even_where_it_is_zero():
+    edges = cgprimer.partials(LECTURE)
     assert edges.variable_to_variable == {
         ("xx", "xa"): 1.0, ("xy", "xa"): 4.0, ("xy", "xx"): 1.0, ("xz", "xx"): 2.0,
         ("xz", "xy"): 1.0, ("xw", "xx"): 3.0, ("xw", "xz"): 3 * 2.75**2,
@@ -79,41 +82,34 @@ def test_partials_of_the_lecture_example():
     assert edges.variable_to_parameter == {
         ("xy", "ab"): 0.25, ("xy", "ac"): 0.5, ("xz", "bc"): 0.25, ("xw", "cd"): 0.25,
     }  # fmt: skip
+    edges = cgprimer.partials(cgprimer.parse("xw = step(xa)*k"), {"xa": 1.0, "k": 2.0})
+    assert edges.variable_to_variable == {("xw", "xa"): 0.0}
+    assert edges.variable_to_parameter == {("xw", "k"): 1.0}
 
 
-BAYDIN = cgprimer.parse("v5 = log(a) + a*b - sin(b); w = v5^2; output w")
-POINT = {"a": 2.0, "b": 5.0}
-
-
-@pytest.mark.parametrize("second", ["a", "b"])
-def test_forward_mode_twice_keeps_its_two_directions_apart(second):
+def test_forward_mode_twice_keeps_its_two_directions_apart():
     """The first program's tape has the direction of its tangents as scalars; another forward
     sweep over it has a direction of its own, and must not take the first one's for it.
     """
-    once = cgprimer.differentiate(cgprimer.tape(BAYDIN), wrt=("a", "b"), method="forward")
+    graph, at = cgprimer.parse("v5 = log(a) + a*b - sin(b); w = v5^2; output w"), {"a": 2, "b": 5}
+    once = cgprimer.differentiate(cgprimer.tape(graph), wrt=("a", "b"), method="forward")
     along_a = once.passes[0]
     assert along_a.reads[0].wrt == "a"
     tangent = along_a.reads[0].output
-    twice = cgprimer.differentiate(once.tape, of=tangent, wrt=second, method="forward")
-    result = Runner(twice)({}, {**POINT, **along_a.seeds}, 1)
-    gradient = cgprimer.gradient(BAYDIN, POINT)
-    hessian = cgprimer.hessian(BAYDIN, POINT)
-    assert result.values[tangent] == pytest.approx(gradient["a"], rel=1e-12)
-    found = result.derivatives[tangent, second]
-    assert found == pytest.approx(hessian["a"][second], rel=1e-12)
+    gradient, hessian = cgprimer.gradient(graph, at), cgprimer.hessian(graph, at)
+    for second in ("a", "b"):
+        twice = cgprimer.differentiate(once.tape, of=tangent, wrt=second, method="forward")
+        result = Runner(twice)({}, {**at, **along_a.seeds}, 1)
+        assert result.values[tangent] == pytest.approx(gradient["a"], rel=1e-12)
+        found = result.derivatives[tangent, second]
+        assert found == pytest.approx(hessian["a"][second], rel=1e-12)
 
 
-LECTURE = cgprimer.parse(
-    "xx=xa^2; xy=ab*xx+ac*xa; xz=bc*xx+xy; xw=cd*xx+xz^3;"
-    "input xa = 0.5; parameter ab = 1, bc = 2, cd = 3, ac = 4"
-)
-SECOND = [
-    "forward-over-reverse", "reverse-over-forward", "reverse", "forward", "path-sum-over-reverse",
-    "symbolic-over-reverse", "reverse-over-path-sum",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("method", SECOND)
+@pytest.mark.parametrize(
+    "method",
+    ["forward-over-reverse", "reverse-over-forward", "reverse", "forward",
+     "path-sum-over-reverse", "symbolic-over-reverse", "reverse-over-path-sum"],
+)  # fmt: skip
 def test_hessian_by_inner_variables(method):
     """By hand: xw = cd*xx + xz^3, so d2xw/dxz2 = 6 xz, and xx moves xz by ab + bc = 3."""
     found = cgprimer.hessian(LECTURE, wrt=["xz", "xx"], method=method)
@@ -129,9 +125,3 @@ def test_by_an_inner_variable_beside_the_way_there_is_nothing_to_differentiate()
     ):
         with refused(cgprimer.UsageError, "'xu' ... 'xv'"):
             second()
-
-
-def test_every_edge_has_its_partial_even_where_it_is_zero():
-    edges = cgprimer.partials(cgprimer.parse("xw = step(xa)*k"), {"xa": 1.0, "k": 2.0})
-    assert edges.variable_to_variable == {("xw", "xa"): 0.0}
-    assert edges.variable_to_parameter == {("xw", "k"): 1.0}
