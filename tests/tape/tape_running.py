@@ -7,15 +7,17 @@ one in fractions shares nothing at all.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 
 import numpy as np
 from hypothesis import strategies as st
 
+import cgprimer
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.language.syntax_tree import Name, fold
 from cgprimer.core.operations import numpy_arithmetic, primitives
+from cgprimer.core.tape.lowering import lower
 from cgprimer.core.tape.tape import Tape
 
 FUNCTIONS = sorted(
@@ -31,34 +33,33 @@ EXACT: dict[str, Callable[..., Fraction]] = {
 }
 
 
+def evaluated(name: str, operands: Iterable[np.float64]) -> np.float64:
+    """Return the value of a primitive in doubles."""
+    with np.errstate(all="ignore"):
+        return np.float64(numpy_arithmetic.numpy_function(name)(*map(np.float64, operands)))
+
+
 def all_values(tape: Tape, given: Mapping[str, float]) -> list[np.float64]:
     """Every value of a tape in doubles, leaves first."""
     values = [
         np.float64(leaf.value if leaf.kind == "constant" else given[leaf.name])
         for leaf in tape.leaves
     ]
-    with np.errstate(all="ignore"):
-        for name, operands in tape.instructions:
-            values.append(
-                np.float64(numpy_arithmetic.numpy_function(name)(*(values[o] for o in operands)))
-            )
+    for name, operands in tape.instructions:
+        values.append(evaluated(name, [values[o] for o in operands]))
     return values
 
 
 def tree_values(graph: ExpressionGraph, at: Mapping[str, float]) -> dict[str, np.float64]:
     """Every value of a graph in doubles, computed from the parsed expressions without a tape."""
     values = {n: np.float64(at[n]) for n in (*graph.inputs, *graph.parameters)}
-    with np.errstate(all="ignore"):
-        for name, tree in graph.definitions.items():
-            values[name] = np.float64(
-                fold(
-                    tree,
-                    lambda leaf: values[leaf.name] if isinstance(leaf, Name) else leaf.value,
-                    lambda row, operands: np.float64(
-                        numpy_arithmetic.numpy_function(row)(*map(np.float64, operands))
-                    ),
-                )
-            )
+    for name, tree in graph.definitions.items():
+        value = fold(
+            tree,
+            lambda leaf: values[leaf.name] if isinstance(leaf, Name) else leaf.value,
+            evaluated,
+        )
+        values[name] = np.float64(value)
     return values
 
 
@@ -88,34 +89,20 @@ def exact_outputs(tape: Tape, given: Mapping[str, Fraction]) -> dict[str, Fracti
 
 
 def expressions(
-    names: list[str],
-    *,
-    numbers: list[str],
-    binary: str = "+-*/",
-    exponents: range = range(-3, 4),
-    functions: bool = False,
-    signs: bool = True,
-    size: int = 8,
+    names: list[str], *, numbers: list[str], functions: bool = False
 ) -> st.SearchStrategy[str]:
     """Texts of expressions; every operation has parentheses of its own."""
-    leaf = st.sampled_from(names)
 
     def grown(children: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-        number = st.sampled_from(numbers)
+        number, operator = st.sampled_from(numbers), st.sampled_from("+-*/")
         choices = [
-            st.tuples(children, st.sampled_from(binary), children).map(
-                lambda t: f"({t[0]} {t[1]} {t[2]})"
-            ),
-            st.tuples(children, st.sampled_from(binary), number).map(
-                lambda t: f"({t[0]} {t[1]} {t[2]})"
-            ),
-            st.tuples(number, st.sampled_from(binary), children).map(
-                lambda t: f"({t[0]} {t[1]} {t[2]})"
-            ),
-            st.tuples(children, st.sampled_from(exponents)).map(lambda t: f"({t[0]})^{t[1]}"),
+            st.tuples(left, operator, right).map(lambda t: f"({t[0]} {t[1]} {t[2]})")
+            for left, right in ((children, children), (children, number), (number, children))
         ]
-        if signs:
-            choices.append(children.map(lambda text: f"(-{text})"))
+        choices += [
+            st.tuples(children, st.integers(-3, 3)).map(lambda t: f"({t[0]})^{t[1]}"),
+            children.map(lambda text: f"(-{text})"),
+        ]
         if functions:
             choices.append(
                 st.sampled_from(FUNCTIONS).flatmap(
@@ -126,16 +113,25 @@ def expressions(
             )
         return st.one_of(choices)
 
-    return st.recursive(leaf, grown, max_leaves=size)
+    return st.recursive(st.sampled_from(names), grown, max_leaves=8)
+
+
+NAMES = ("xa", "xb", "k", "m")
+POINTS = st.fixed_dictionaries(
+    {n: st.floats(-3.0, 3.0, allow_nan=False) | st.sampled_from([0.5, 1.0, 2.0]) for n in NAMES}
+)
 
 
 @st.composite
 def texts(draw: st.DrawFn, **more) -> str:
     """Texts of graphs in which later definitions use earlier ones."""
-    names = ["xa", "xb", "k", "m"]
-    lines = []
+    names, lines = [*NAMES], []
     for i in range(draw(st.integers(1, 4))):
         lines.append(f"x{i} = {draw(expressions(names, **more))}")
         names.append(f"x{i}")
     outputs = draw(st.lists(st.sampled_from(names[4:]), min_size=1, unique=True))
     return "\n".join([*lines, f"output {', '.join(outputs)}"])
+
+
+def lowered(text: str) -> Tape:
+    return lower(cgprimer.parse(text))

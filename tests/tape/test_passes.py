@@ -18,26 +18,25 @@ from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.tape_entries import Leaf
 from cgprimer.core.tape.tape_passes import remove_dead_code
 from cgprimer.core.tape.verifier import verify
-from tests.tape.tape_running import all_values, exact_outputs, outputs, texts, tree_values
+from tests.tape.tape_running import (
+    NAMES,
+    POINTS,
+    all_values,
+    exact_outputs,
+    lowered,
+    outputs,
+    texts,
+    tree_values,
+)
 
 # A busy machine, or a run of divisions by zero, is no defect of the package.
 PATIENT = [HealthCheck.filter_too_much, HealthCheck.too_slow]
 share = partial(optimize, powers=False)
 PASSES = [remove_dead_code, share, optimize]
-NAMES = ("xa", "xb", "k", "m")
-
-
-def lowered(text: str) -> Tape:
-    return lower(cgprimer.parse(text))
 
 
 def operations(tape: Tape) -> list[str]:
     return [i.primitive for i in tape.instructions]
-
-
-POINTS = st.fixed_dictionaries(
-    {n: st.floats(-3.0, 3.0, allow_nan=False) | st.sampled_from([0.5, 1.0, 2.0]) for n in NAMES}
-)
 
 
 def has_minus_zero(values: list[np.float64]) -> bool:
@@ -46,7 +45,7 @@ def has_minus_zero(values: list[np.float64]) -> bool:
 
 @pytest.mark.parametrize("change", [remove_dead_code, share])
 @given(text=texts(numbers=["0.5", "1", "2", "0", "-1"], functions=True), point=POINTS)
-@settings(max_examples=10, deadline=None, suppress_health_check=PATIENT)
+@settings(max_examples=8, deadline=None, suppress_health_check=PATIENT)
 def test_dead_code_and_sharing_keep_every_bit(change, text: str, point: dict[str, float]) -> None:
     tape = lowered(text)
     changed = verify(change(tape))
@@ -71,7 +70,7 @@ def constants(tape: Tape) -> set[float]:
     text=texts(numbers=["1", "2", "3", "0", "-1"]),
     point=st.fixed_dictionaries({n: st.fractions(-3, 3, max_denominator=4) for n in NAMES}),
 )
-@settings(max_examples=10, deadline=None, suppress_health_check=PATIENT)
+@settings(max_examples=8, deadline=None, suppress_health_check=PATIENT)
 def test_every_pass_is_exact_algebra(change, text: str, point: dict[str, Fraction]) -> None:
     # In fractions there is no rounding: x^5 and its multiplications are the very same number,
     # where doubles would differ in the last digit and cancellation could blow that up.
@@ -90,48 +89,22 @@ def test_every_pass_is_exact_algebra(change, text: str, point: dict[str, Fractio
     assert exact_outputs(changed, point) == expected
 
 
-AWKWARD = [
-    ("1/xa", 0.0),
-    ("1/xa", -0.0),
-    ("log(xa)", 0.0),
-    ("log(xa)", -1.0),
-    ("xa/xa", 0.0),
-    ("xa - xa", math.inf),
-    ("xa*0", math.inf),
-    ("0*xa", math.nan),
-    ("xa^0", math.nan),
-    ("xa^-1", 0.0),
-    ("xa^-2", -0.0),
-    ("xa^-3", -0.0),
-    ("xa^3", -math.inf),
-    ("xa^-3", -math.inf),
-    ("xa^3", math.nan),
-    ("xa^0.5", -1.0),
-    ("exp(xa)", 1e3),
-    ("1/0 + xa", 1.0),
-    ("log(0)*xa", 0.0),
-    ("xa*(0/0)", 1.0),
-    ("xa^2 - xa^2", math.inf),
-    ("-xa + xa", math.inf),
-    ("xa*-1", math.nan),
-    ("where(xa, 1/0, 2)", 0.0),
-    ("where(1, xa, 1/0)", 2.0),
-    ("xa^64", 1e10),
-    ("xa^65", 1e10),
-    ("1^xa", math.nan),
-    ("0^xa", -1.0),
-    ("xa^(1/0)", 2.0),
-    ("xa^(0/0)", 1.0),
-    ("xa - (-xa)", 1e308),
-]
+AWKWARD = """
+1/xa  log(xa)  xa/xa  xa-xa  xa*0  0*xa  xa^0  xa^-1  xa^-2  xa^-3  xa^3  xa^0.5  exp(xa)  1/0+xa
+log(0)*xa  xa*(0/0)  xa^2-xa^2  -xa+xa  xa*-1  where(xa,1/0,2)  where(1,xa,1/0)  xa^64  xa^65
+1^xa  0^xa  xa^(1/0)  xa^(0/0)  xa-(-xa)  0/xa  where(0/0,xa,k)
+"""
 
 
-@pytest.mark.parametrize("change", PASSES)
-@pytest.mark.parametrize(("text", "xa"), AWKWARD)
-def test_every_pass_keeps_nans_and_infinities(change, text: str, xa: float) -> None:
-    expected = tree_values(cgprimer.parse(f"xb = {text}; xw = 2*xb"), {"xa": xa})["xw"]
-    found = outputs(verify(change(lowered(f"xb = {text}; xw = 2*xb"))), {"xa": xa})["xw"]
-    np.testing.assert_array_equal(found, expected)
+@pytest.mark.parametrize("text", AWKWARD.split())
+def test_every_pass_keeps_nans_and_infinities(text: str) -> None:
+    graph = cgprimer.parse(f"input xa; parameter k; xb = {text}; xw = 2*xb + 0*k")
+    tapes = [verify(change(lower(graph))) for change in PASSES]
+    for xa in (0.0, -0.0, -1.0, 1.0, 2.0, 1e3, 1e10, 1e308, math.inf, -math.inf, math.nan):
+        at = {"xa": xa, "k": 3.0}
+        expected = tree_values(graph, at)["xw"]
+        for tape in tapes:
+            np.testing.assert_allclose(outputs(tape, at)["xw"], expected, rtol=1e-13)
 
 
 def test_dead_code_goes_and_the_signature_stays() -> None:
@@ -148,31 +121,25 @@ def test_dead_code_goes_and_the_signature_stays() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "left"),
+    ("texts", "left"),
     [
-        ("1*xa*1/1", []),
-        ("xa - 0", []),
-        ("(xa^1)^1", []),
-        ("--xa", []),
-        ("xa*-1*-1", []),
-        ("-1*xa", ["neg"]),
-        ("xa + (-xb)", ["sub"]),
-        ("(-xa) + xb", ["sub"]),
-        ("xa^0", []),
-        ("where(2, xa, xb)", []),
-        ("where(0, xa, xb)", []),
-        ("xa*0", ["mul"]),
-        ("xa/xa", ["div"]),
-        ("xa - xa", ["sub"]),
+        (["1*xa*1/1", "xa - 0", "(xa^1)^1", "--xa", "xa*-1*-1", "xa^0"], []),
+        (["where(2, xa, xb)", "where(1, xa, xb)", "where(0, xa, xb)"], []),
+        (["-1*xa"], ["neg"]),
+        (["xa + (-xb)", "(-xa) + xb"], ["sub"]),
+        # These would hide a nan or an infinity.
+        (["xa*0", "0*xa"], ["mul"]),
+        (["xa/xa", "0/xa"], ["div"]),
+        (["xa - xa"], ["sub"]),
+        (["1^xa", "0^xa"], ["pow"]),
+        (["where(0/0, xa, xb)"], ["where"]),
     ],
 )
-def test_share_simplifies(text: str, left: list[str]) -> None:
-    assert operations(share(lowered(f"xw = {text}"))) == left
+def test_share_simplifies(texts: list[str], left: list[str]) -> None:
+    for text in texts:
+        assert operations(share(lowered(f"xw = {text}"))) == left, text
 
 
 @pytest.mark.parametrize("exponent", ["0.5", "-1.5", "65", "-65", "1e300", "1/0", "0/0", "xb", "k"])
 def test_other_powers_stay(exponent: str) -> None:
     assert "pow" in operations(optimize(lowered(f"xw = xa^({exponent})")))
-
-
-# values: 0 xa, 1 k, 2 m, 3 the constant 2, then
