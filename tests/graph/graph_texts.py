@@ -70,29 +70,19 @@ def names_in(tree: Tree) -> set[str]:
     return {tree} if isinstance(tree, str) else set()
 
 
+def _grown(children: st.SearchStrategy[Tree]) -> st.SearchStrategy[Tree]:
+    binary = st.tuples(st.sampled_from(sorted(BINARY)), children, children)
+    return binary | st.tuples(st.sampled_from(sorted(UNARY)), children)
+
+
 @st.composite
 def plans(draw: st.DrawFn) -> Plan:
     definitions: dict[str, Tree] = {}
     usable = [*INPUTS, *PARAMETERS]
-    for name in draw(
-        st.lists(
-            st.sampled_from(["xb", "xab", "xx", "d", "y", "xz", "sin"]),
-            min_size=1,
-            max_size=6,
-            unique=True,
-        )
-    ):
+    names = st.sampled_from(["xb", "xab", "xx", "d", "y", "xz", "sin"])
+    for name in draw(st.lists(names, min_size=1, max_size=6, unique=True)):
         leaf = st.sampled_from(usable) | st.sampled_from([0.5, 1.0, 2.0, 3.25, 1e-3])
-        definitions[name] = draw(
-            st.recursive(
-                leaf,
-                lambda children: (
-                    st.tuples(st.sampled_from(sorted(BINARY)), children, children)
-                    | st.tuples(st.sampled_from(sorted(UNARY)), children)
-                ),
-                max_leaves=6,
-            )
-        )
+        definitions[name] = draw(st.recursive(leaf, _grown, max_leaves=6))
         usable.append(name)
     number = st.floats(-2.0, 2.0, allow_nan=False)
     return Plan(

@@ -39,13 +39,11 @@ def test_every_variable_has_the_samples_shape(shape: tuple[int, ...]) -> None:
     assert (values["xconst"] == 7.0).all()
 
 
-@pytest.mark.parametrize(
-    "number", [2, 2.0, True, np.float32(2), np.int64(2), np.array(2.0), np.bool_(True)]
-)
-def test_any_real_scalar_gives_floats(number) -> None:
-    values = cgprimer.parse("xw = 3*xa").evaluate({"xa": number})
-    assert values["xw"] == 3 * float(number)
-    assert type(values["xw"]) is type(values["xa"]) is float
+def test_any_real_scalar_gives_floats() -> None:
+    for number in (2, 2.0, True, np.float32(2), np.int64(2), np.array(2.0), np.bool_(True)):
+        values = cgprimer.parse("xw = 3*xa").evaluate({"xa": number})
+        assert values["xw"] == 3 * float(number)
+        assert type(values["xw"]) is type(values["xa"]) is float
 
 
 def test_the_callers_arrays_stay_as_they_are() -> None:
@@ -66,34 +64,26 @@ def test_declared_values_are_the_default_and_at_goes_before_them() -> None:
     assert graph.values == {"xa": 0.5, "k": 3.0}
 
 
-def test_a_value_that_was_declared_for_a_mistyped_name_is_pointed_out() -> None:
-    with pytest.raises(MissingValueError, match="ab") as caught:
-        cgprimer.parse("parameter bb = 2; xw = ab*xa").evaluate({"xa": 1})
-    assert "'bb'" in caught.value.hint
+def test_a_missing_value_is_named_with_the_mistyped_name_that_has_one() -> None:
+    graph = cgprimer.parse("input xa = 1; parameter bb = 2; xw = ab*xa")
+    with refused(MissingValueError, "'bb'"):
+        graph.evaluate()
+    assert graph.point(needed=["xa"]) == {"xa": 1.0, "bb": 2.0}
 
 
 @pytest.mark.parametrize(
-    ("at", "says", "hint"),
+    ("at", "contains"),
     [
-        ({"abb": 1}, "'abb'", "'ab'"),
-        ({"qqqq": 1}, "'qqqq'", ""),
-        ({"xx": 1}, "'xx'", ""),
-        ({"xa": "0.5"}, "'xa'", ""),
-        ({"xa": None}, "'xa'", ""),
-        ({"xa": 1j}, "'xa'", ""),
-        ({"xa": [1, [2, 3]]}, "'xa'", ""),
-        ({"xa": {"a": 1}}, "'xa'", ""),
+        ({"abb": 1}, "'abb' ... 'ab'"),
+        ({"qqqq": 1}, "'qqqq'"),
+        ({"xx": 1}, "'xx'"),
+        ({"xa": "0.5"}, "'xa'"),
+        ({"xa": None}, "'xa'"),
+        ({"xa": 1j}, "'xa'"),
+        ({"xa": [1, [2, 3]]}, "'xa'"),
+        ({"xa": {"a": 1}}, "'xa'"),
     ],
 )
-def test_a_point_that_does_not_fit_is_a_usage_error(at, says: str, hint: str) -> None:
-    with refused(UsageError) as caught:
+def test_a_point_that_does_not_fit_is_a_usage_error(at, contains: str) -> None:
+    with refused(UsageError, contains):
         cgprimer.parse(LECTURE).evaluate({"xa": 0.5, **TRUTH, **at})
-    assert says in caught.value.message
-    assert hint in caught.value.hint
-
-
-def test_point_asks_only_for_what_is_needed() -> None:
-    graph = cgprimer.parse("input xa = 1; xw = ab*xa")
-    assert graph.point(needed=["xa"]) == {"xa": 1.0}
-    with pytest.raises(MissingValueError):
-        graph.point()

@@ -10,31 +10,18 @@ from hypothesis import given, settings
 import cgprimer
 from cgprimer.errors import UsageError
 from tests.approval import refused
-from tests.graph.graph_texts import Plan, names_in, plans
+from tests.graph.graph_texts import INPUTS, Plan, names_in, plans
 
 LECTURE = "xx=xa^2; xy=ab*xx+ac*xa; xz=bc*xx+xy; xw=cd*xx+xz^3"
 
 
-def ordered(dictionary: dict[str, list[str]]) -> list[tuple[str, list[str]]]:
-    return list(dictionary.items())
-
-
 def test_the_lectures_two_dictionaries() -> None:
     graph = cgprimer.parse(LECTURE)
-    assert ordered(graph.depends_on) == [
-        ("xx", ["xa"]),
-        ("xy", ["xa", "xx"]),
-        ("xz", ["xx", "xy"]),
-        ("xw", ["xx", "xz"]),
-    ]
-    assert ordered(graph.leads_to) == [
-        ("xa", ["xx", "xy"]),
-        ("xx", ["xy", "xz", "xw"]),
-        ("xy", ["xz"]),
-        ("xz", ["xw"]),
-    ]
     assert repr(graph.depends_on) == (
         "{'xx': ['xa'], 'xy': ['xa', 'xx'], 'xz': ['xx', 'xy'], 'xw': ['xx', 'xz']}"
+    )
+    assert repr(graph.leads_to) == (
+        "{'xa': ['xx', 'xy'], 'xx': ['xy', 'xz', 'xw'], 'xy': ['xz'], 'xz': ['xw']}"
     )
     assert json.loads(json.dumps(graph.leads_to)) == graph.leads_to
 
@@ -57,24 +44,14 @@ def test_vertices_come_in_topological_order_ties_by_first_appearance(text, varia
 
 
 def test_roles() -> None:
-    graph = cgprimer.parse("parameter x0 = 2; input a; b = x0*a; xw = k*b")
-    assert [graph.role(n) for n in ("a", "b", "xw", "x0", "k")] == [
-        "input",
-        "inner",
-        "output",
-        "parameter",
-        "parameter",
-    ]
+    graph = cgprimer.parse("b = x0*a; xw = k*b\ninput a\nparameter x0 = 2")
+    roles = ["input", "inner", "output", "parameter", "parameter"]
+    assert [graph.role(n) for n in ("a", "b", "xw", "x0", "k")] == roles
     assert graph.inputs == ("a",)
     assert graph.parameters == ("x0", "k")
     assert graph.variables == ("a", "b", "xw")
     assert graph.depends_on == {"b": ["a"], "xw": ["b"]}
-
-
-def test_declaring_changes_a_role_wherever_the_declaration_stands() -> None:
-    graph = cgprimer.parse("xw = a*x0\ninput a\nparameter x0")
-    assert graph.inputs == ("a",)
-    assert graph.parameters == ("x0",)
+    assert graph.parameters_of == {"b": ["x0"], "xw": ["k"]}
 
 
 def test_several_outputs_are_named_where_one_is_needed() -> None:
@@ -82,12 +59,6 @@ def test_several_outputs_are_named_where_one_is_needed() -> None:
         cgprimer.parse("xb = xa; xc = xa").only_output()
     with refused(UsageError):
         cgprimer.parse("input xa").only_output()
-
-
-def test_parameters_of_each_variable() -> None:
-    graph = cgprimer.parse("xw = b*xx + a*b; xx = a*xa; xz = xx^2")
-    assert graph.parameters == ("b", "a")
-    assert graph.parameters_of == {"xx": ["a"], "xw": ["b", "a"]}
 
 
 @pytest.mark.parametrize(
@@ -119,17 +90,12 @@ def test_its_dictionaries_and_lists_are_read_only(write) -> None:
 
 @given(plans())
 @settings(max_examples=25, deadline=None)
-def test_structure_of_random_graphs(plan: Plan) -> None:
+def test_structure_of_random_graphs_and_of_their_texts(plan: Plan) -> None:
     graph = cgprimer.parse(plan.text)
     used = {name: names_in(tree) for name, tree in plan.definitions.items()}
     place = {name: i for i, name in enumerate(graph.variables)}
     assert set(graph.definitions) == set(plan.definitions)
-    assert set(graph.parameters) == set().union(*used.values()) - set(plan.definitions) - {
-        "xa",
-        "xaa",
-        "x",
-        "c",
-    }
+    assert set(graph.parameters) == set().union(*used.values()) - {*plan.definitions, *INPUTS}
     for name, tails in used.items():
         variables = {t for t in tails if t in place}
         assert graph.depends_on.get(name, []) == sorted(variables, key=place.__getitem__)
@@ -140,17 +106,10 @@ def test_structure_of_random_graphs(plan: Plan) -> None:
     assert all(h == sorted(h, key=place.__getitem__) for h in graph.leads_to.values())
     loose = set(plan.definitions) - set(graph.leads_to)
     assert set(graph.outputs) == set(plan.outputs or loose)
-
-
-@given(plans())
-@settings(max_examples=25, deadline=None)
-def test_the_text_of_a_graph_parses_to_the_same_graph(plan: Plan) -> None:
-    graph = cgprimer.parse(plan.text)
     again = cgprimer.parse(str(graph))
     for what in ("variables", "inputs", "outputs", "parameters", "values"):
         assert getattr(again, what) == getattr(graph, what)
-    assert ordered(again.depends_on) == ordered(graph.depends_on)
-    assert ordered(again.leads_to) == ordered(graph.leads_to)
+    assert repr((again.depends_on, again.leads_to)) == repr((graph.depends_on, graph.leads_to))
     assert str(again) == str(graph)
 
 
@@ -163,13 +122,13 @@ def test_the_text_of_a_graph() -> None:
 
 
 def test_print_shows_the_first_lines_of_a_graph_that_nobody_reads_to_its_end() -> None:
-    graph = cgprimer.parse("\n".join(f"xb{i} = k*xa{i}" for i in range(10_000)))
+    graph = cgprimer.parse("\n".join(f"xb{i} = k*xa{i}" for i in range(2_000)))
     shown = str(graph).splitlines()
     assert shown[0] == "xb0 = k*xa0"
     assert len(shown) == 101
-    assert "9,900 more" in shown[-1]
+    assert "1,900 more" in shown[-1]
     assert "graph.text" in shown[-1]
-    assert len(graph.text.splitlines()) == 10_000
+    assert len(graph.text.splitlines()) == 2_000
 
 
 def test_a_comment_is_no_layer():
@@ -185,25 +144,16 @@ def test_a_comment_is_no_layer():
 
 def test_to_sympy() -> None:
     sympy = pytest.importorskip("sympy")
-    xa, xx, xy, xz, ab, ac, bc, cd = sympy.symbols("xa xx xy xz ab ac bc cd", real=True)
     expressions = cgprimer.parse(LECTURE).to_sympy()
     assert list(expressions) == ["xx", "xy", "xz", "xw"]
-    assert expressions == {
-        "xx": xa**2,
-        "xy": ab * xx + ac * xa,
-        "xz": bc * xx + xy,
-        "xw": cd * xx + xz**3,
-    }
-    # Composed and differentiated by sympy, they give the lecture's exact gradient.
-    xw = (
-        expressions["xw"]
-        .subs(xz, expressions["xz"])
-        .subs(xy, expressions["xy"])
-        .subs(xx, expressions["xx"])
-    )
-    point = {xa: sympy.Rational(1, 2), ab: 1, bc: 2, cd: 3, ac: 4}
-    exact = [float(sympy.diff(xw, p).subs(point)) for p in (ab, bc, cd, ac, xa)]
-    assert exact == [5.671875, 5.671875, 0.25, 11.34375, 161.8125]
+    xw = expressions["xw"]
+    for name in ("xz", "xy", "xx"):
+        xw = xw.subs(sympy.Symbol(name, real=True), expressions[name])
+    at = {"xa": sympy.Rational(1, 2), "ab": 1, "bc": 2, "cd": 3, "ac": 4}
+    point = {sympy.Symbol(name, real=True): value for name, value in at.items()}
+    assert xw.free_symbols == set(point)
+    exact = dict(zip(at, [float(sympy.diff(xw, p).subs(point)) for p in point], strict=True))
+    assert exact == {"xa": 161.8125, "ab": 5.671875, "bc": 5.671875, "cd": 0.25, "ac": 11.34375}
 
 
 @pytest.mark.parametrize(("keep", "expected"), [("0.5", 2.0), ("0", 1.0), ("1", 3.0)])
