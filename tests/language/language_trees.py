@@ -34,26 +34,20 @@ def shape(tree: Expression) -> Shape:
 
 def python_shape(text: str) -> Shape:
     """The same for Python's own reading of a small arithmetic expression (it recurses)."""
-    found: Shape = []
 
-    def visit(node: ast.expr) -> None:
-        if isinstance(node, ast.BinOp):
-            visit(node.left)
-            visit(node.right)
-            found.append((_PYTHON[type(node.op)], 2))
-        elif isinstance(node, ast.UnaryOp):
-            visit(node.operand)
-            if isinstance(node.op, ast.USub):
-                found.append(("neg", 1))
-        elif isinstance(node, ast.Constant):
-            assert isinstance(node.value, int | float)
-            found.append(("number", float(node.value).hex()))
-        else:
-            assert isinstance(node, ast.Name)
-            found.append(("name", node.id))
+    def visit(node: ast.expr) -> Shape:
+        match node:
+            case ast.BinOp():
+                return [*visit(node.left), *visit(node.right), (_PYTHON[type(node.op)], 2)]
+            case ast.UnaryOp():
+                return visit(node.operand) + [("neg", 1)] * isinstance(node.op, ast.USub)
+            case ast.Constant(value=int() | float() as value):
+                return [("number", float(value).hex())]
+            case ast.Name():
+                return [("name", node.id)]
+        raise TypeError(node)
 
-    visit(ast.parse(text, mode="eval").body)
-    return found
+    return visit(ast.parse(text, mode="eval").body)
 
 
 def _grown(children: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:

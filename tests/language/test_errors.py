@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +14,6 @@ import cgprimer
 from cgprimer.errors import (
     CgprimerError,
     CycleError,
-    DefinitionError,
     ExpressionSyntaxError,
     ShapeError,
     Source,
@@ -145,32 +145,28 @@ def test_a_cycle_gives_its_whole_path_and_nothing_beside_it() -> None:
     # Arrows are edges, from what is used to what uses it, and begin at the first in the text.
     assert error.path == ("xc", "xa", "xb", "xc")
     assert "xc -> xa -> xb -> xc" in approved(str(error))
-    count = 5_000  # without recursion
+    count = 2_000  # without recursion
     error = complaint("\n".join(f"x{i} = x{(i + 1) % count}" for i in range(count)))
     assert isinstance(error, CycleError)
     assert len(error.path) == count + 1
 
 
-def test_the_caret_follows_tabs() -> None:
-    _, line, carets, *_ = str(complaint("\txw =\t2xa")).split("\n")
-    assert underlined(line, carets) == "2xa"
-    assert carets == "  \t    \t^^^"
-
-
-@pytest.mark.parametrize("position", [0, 5_000, 9_990])
-def test_a_long_line_is_cut_around_the_caret(position: int) -> None:
-    terms = ["xa"] * 10_000
-    terms[position] = "2xb"
-    _, line, carets, *_ = str(complaint("xw = " + " + ".join(terms))).split("\n")
-    assert len(line) < 120
-    assert underlined(line, carets) == "2xb"
+def test_a_long_line_is_cut_around_the_caret() -> None:
+    for position in (0, 1_000, 1_990):
+        terms = ["xa"] * 2_000
+        terms[position] = "2xb"
+        _, line, carets, *_ = str(complaint("xw = " + " + ".join(terms))).split("\n")
+        assert len(line) < 120
+        assert underlined(line, carets) == "2xb"
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
-def test_lines_and_columns_do_not_depend_on_the_line_end(newline: str) -> None:
-    error = complaint(newline.join(["xa = 1", "", "xb = max(1,", "   2xa)"]))
-    assert (error.line, error.column) == (4, 4)
-    assert "\r" not in str(error)
+def test_lines_and_columns_do_not_depend_on_the_line_end_or_tabs(newline: str) -> None:
+    error = complaint(newline.join(["xa = 1", "", "xb = max(1,", "\t2xa)"]))
+    assert (error.line, error.column) == (4, 2)
+    _, line, carets, *_ = str(error).split("\n")
+    assert underlined(line, carets) == "2xa"
+    assert carets == "  \t^^^"
 
 
 def test_files_are_utf8_and_named_in_errors(tmp_path: Path) -> None:
@@ -188,10 +184,11 @@ def test_files_are_utf8_and_named_in_errors(tmp_path: Path) -> None:
             cgprimer.load(wrong)
 
 
-@pytest.mark.parametrize("wrong", [None, 1.5, ["xw = 1", 2], {1: 2}, b"xw = 1"])
-def test_what_is_no_text_is_a_usage_error(wrong: object) -> None:
-    with refused(UsageError, "expressions"):
-        cgprimer.parse(wrong)  # type: ignore[arg-type]
+def test_what_is_no_text_is_a_usage_error() -> None:
+    wrong: Any
+    for wrong in (None, 1.5, ["xw = 1", 2], {1: 2}, b"xw = 1"):
+        with refused(UsageError, "expressions"):
+            cgprimer.parse(wrong)
 
 
 def test_an_error_without_a_hint_has_no_empty_hint() -> None:
@@ -199,4 +196,3 @@ def test_an_error_without_a_hint_has_no_empty_hint() -> None:
     assert "hint" not in str(ExpressionSyntaxError("no", span))
     assert str(CgprimerError("no")) == "no"
     assert str(CgprimerError("no", hint="yes")) == "no\n  hint: yes"
-    assert issubclass(DefinitionError, SourceError)
