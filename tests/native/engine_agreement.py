@@ -20,6 +20,7 @@ from cgprimer.core.tape.tape import Tape
 
 Array = Any
 FORMS = ("straight", "interpreted")
+ENGINES = ("numpy", *FORMS)
 REDUCTIONS: tuple[Reduction, ...] = ("none", "sum")
 DTYPES = ("float64", "float32")
 TOLERANCE = {"float64": 1e-12, "float32": 2e-5}
@@ -35,7 +36,9 @@ def form(name: str) -> Iterator[None]:
 
 
 def compiled(tape: Tape, name: str, reduction: Reduction = "none", dtype: str = "float64") -> Any:
-    """Compile a tape in one form; fail if the engine has chosen the other form."""
+    """Compile a tape on the engine numpy, or in one form; fail if another form was chosen."""
+    if name == "numpy":
+        return select_engine("numpy").compile(tape, reduction=reduction, dtype=dtype)
     with form(name):
         executable = select_engine("cpu").compile(tape, reduction=reduction, dtype=dtype)
     classes = {"straight": "StraightLineExecutable", "interpreted": "InterpretedExecutable"}
@@ -43,14 +46,15 @@ def compiled(tape: Tape, name: str, reduction: Reduction = "none", dtype: str = 
     return executable
 
 
-def by_numpy(tape: Tape, reduction: Reduction = "none", dtype: str = "float64") -> Any:
-    return select_engine("numpy").compile(tape, reduction=reduction, dtype=dtype)
+def compile_text(text: str, reduction: Reduction = "none", engine: str = "cpu") -> Any:
+    tape = cgprimer.tape(cgprimer.parse(text))
+    return select_engine(engine).compile(tape, reduction=reduction, dtype="float64")
 
 
-def run_instructions(
-    tape: Tape, columns: Mapping[str, Array], scalars: Mapping[str, float], samples: int
-) -> dict[str, Array]:
-    """Return the outputs of a tape, computed by one instruction after the other in doubles."""
+def instruction_values(
+    tape: Tape, columns: Mapping[str, Array], scalars: Mapping[str, float]
+) -> list[Any]:
+    """Return all values of a tape, computed by one instruction after the other in doubles."""
     values: list[Any] = []
     with np.errstate(all="ignore"):
         for leaf in tape.leaves:
@@ -61,6 +65,14 @@ def run_instructions(
                 values.append(np.asarray(chosen[leaf.name], float))
         for name, operands in tape.instructions:
             values.append(numpy_arithmetic.numpy_function(name)(*[values[o] for o in operands]))
+    return values
+
+
+def run_instructions(
+    tape: Tape, columns: Mapping[str, Array], scalars: Mapping[str, float], samples: int
+) -> dict[str, Array]:
+    """Return the outputs of a tape, computed by one instruction after the other in doubles."""
+    values = instruction_values(tape, columns, scalars)
     return {n: np.array(np.broadcast_to(values[i], samples)) for n, i in tape.outputs.items()}
 
 
@@ -140,8 +152,9 @@ def check(
     *,
     dtype: str = "float64",
     tolerance: float | None = None,
+    scale: float = 1.0,
 ) -> None:
-    """Compare values per sample and sums of one form of code with the tape's instructions.
+    """Compare values per sample and sums of an engine with the tape's instructions.
 
     Sums are compared relative to the sum of the absolute values, with which rounding errors grow.
     """
@@ -149,10 +162,10 @@ def check(
     expected = run_instructions(tape, columns, scalars, samples)
     result = compiled(tape, name, "none", dtype)(columns, scalars, samples)
     assert {value.dtype for value in result.values()} <= {np.dtype(dtype)}
-    assert_close(result, expected, tolerance=tolerance)
+    assert_close(result, expected, tolerance=tolerance, scale=scale)
     with np.errstate(all="ignore"):
         sums = {n: np.sum(v, dtype=float) for n, v in expected.items()}
         finite = [np.abs(v[np.isfinite(v)]) for v in expected.values()]
-        total = max([1.0, *(float(np.sum(v)) for v in finite)])
+        total = max([1.0, scale * samples, *(float(np.sum(v)) for v in finite)])
     result = compiled(tape, name, "sum", dtype)(columns, scalars, samples)
     assert_close(result, sums, tolerance=tolerance, scale=total)
