@@ -19,8 +19,8 @@ from functools import cache
 def read_entry_points() -> dict[str, dict[str, str]]:
     """Return the locations ``module:attribute`` of entry points, keyed by group and then by name.
 
-    The result equals ``importlib.metadata.entry_points()``, except that packages in archives are
-    ignored.
+    The result equals ``importlib.metadata.entry_points()``, except that extras and packages in
+    archives are ignored.
     """
     groups: dict[str, dict[str, str]] = {}
     for folder in dict.fromkeys(sys.path):
@@ -42,4 +42,4 @@ def _parse_entry_points(lines: Iterable[str], groups: dict[str, dict[str, str]])
         if line.startswith("["):
             group = groups.setdefault(line[1:].rstrip("] "), {})
         elif equals and not line.startswith(("#", ";")):
-            group.setdefault(name.strip(), location.partition("[")[0].strip())
+            group.setdefault(name.strip(), location.partition("[")[0].replace(" ", ""))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from importlib import import_module
+from operator import attrgetter
 from typing import Generic, TypeVar
 
 from cgprimer.errors import UsageError, name_hint
@@ -69,7 +70,7 @@ class Registry(Generic[T]):
             location = self._built_in.get(name) or self._installed[name]
             module, _, attribute = location.partition(":")
             try:
-                self._loaded[name] = getattr(import_module(module), attribute)
+                self._loaded[name] = attrgetter(attribute)(import_module(module))
             except Exception as error:
                 if name in self._built_in:
                     raise

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +10,7 @@ import pytest
 from pyarrow import parquet
 
 import cgprimer
-from cgprimer.errors import CgprimerError, DataError, MissingValueError, ShapeError, UsageError
+from cgprimer.errors import CgprimerError, DataError, UsageError
 from cgprimer.training.data import (
     Blocks,
     Dataset,
@@ -23,7 +20,7 @@ from cgprimer.training.data import (
     normalize_data,
 )
 from cgprimer.training.data.class_samples import CLASSES, make_classes
-from tests.approval import refused
+from tests.approval import approved, refused
 
 LINE = cgprimer.parse("xw = k*xa + xb; parameter k = 2")
 
@@ -46,22 +43,12 @@ def test_arrays_become_contiguous_columns_of_doubles() -> None:
     assert repr(data) == "<Dataset: 1 samples, inputs x[2,2], xa, targets xo[2]>"
 
 
-class Frame:
-    """A data frame of any library: columns by name, and no truth value."""
-
-    def __init__(self, columns: dict[str, list[float]]) -> None:
-        self.items = columns.items
-
-    def __bool__(self) -> bool:
-        raise ValueError("the truth value of a frame is ambiguous")
-
-
-def test_frames_are_mappings() -> None:
-    data = Dataset.from_arrays(Frame({"xa": [1.0]}), Frame({"xw": [2.0]}))  # type: ignore[arg-type]
-    assert (data.inputs["xa"].tolist(), data.targets["xw"].tolist()) == ([1.0], [2.0])
-    for invalid in ([1.0], np.eye(2), None, 5, {0: [1.0]}, {"x\x1b": [1.0]}):
-        with refused(UsageError):
-            Dataset.from_arrays(invalid)  # type: ignore[arg-type]
+def test_frames_of_any_library_are_mappings() -> None:
+    frame = pytest.importorskip("pandas").DataFrame(
+        {"xa": [1.0], "xb": [2.0]}
+    )  # which has no truth value
+    data = Dataset.from_arrays(frame[["xa"]], frame[["xb"]])
+    assert (data.inputs["xa"].tolist(), data.targets["xb"].tolist()) == ([1.0], [2.0])
 
 
 @pytest.mark.parametrize(
@@ -82,10 +69,11 @@ def test_frames_are_mappings() -> None:
         ({"x[0]": [1], "x": [[1]]}, ""),
         ({"x[0]": [1], "x[0,1]": [1]}, ""),
         ({"x[0]": [[1, 2]]}, ""),
+        *[(invalid, "") for invalid in ([1.0], np.eye(2), None, 5, {0: [1.0]}, {"x\x1b": [1.0]})],
     ],
 )
-def test_invalid_arrays_are_refused(inputs: dict[str, Any], values: str) -> None:
-    with refused(DataError, values):
+def test_invalid_arrays_are_refused(inputs: Any, values: str) -> None:
+    with refused((DataError, UsageError), values):
         Dataset.from_arrays(inputs)
 
 
@@ -124,18 +112,6 @@ def test_inputs_are_numpys_uniform_numbers() -> None:
     assert len(set(fixed.inputs["xa"].tolist())) == 9
 
 
-@pytest.mark.slow
-def test_data_do_not_depend_on_the_hash_seed() -> None:
-    script = (
-        "import cgprimer; g = cgprimer.parse('xw = k*xa + xb + b*xc; parameter k = 2, b = 1');"
-        "print(cgprimer.make_dataset(g, samples=4, noise=0.5).to_csv())"
-    )
-    environments = [{**os.environ, "PYTHONHASHSEED": seed} for seed in "12"]
-    command = [sys.executable, "-c", script]
-    one, two = (subprocess.check_output(command, env=env) for env in environments)
-    assert one == two
-
-
 def test_noise_is_normal_and_independent() -> None:
     graph = cgprimer.parse("input x[2], xa; parameter w[2] = 1; xo = w*x; xv = 2*xa")
     data = make_dataset(graph, samples=20_000, noise=0.3, seed=2)
@@ -171,62 +147,58 @@ def test_arrays_and_domains_of_inputs() -> None:
     np.testing.assert_array_equal(data.truth["W"], np.full((2, 2), 0.5))
     again = make_dataset(graph, samples=600, seed=3, **bounds)
     assert all((again.columns[name] == c).all() for name, c in data.columns.items())
-    with refused(UsageError, "'y'"):
-        make_dataset(graph, low={"x": 0.0, "y": 0.0})
     assert list(make_dataset(graph, samples=4, targets=False).columns) == ["y", "t", "c", "x"]
 
 
-@pytest.mark.parametrize(
-    ("settings", "values"),
-    [
-        ({"samples": 0}, "1 ... 0"),
-        ({"samples": 1.5}, "integer"),
-        ({"seed": -1}, "seed"),
-        ({"seed": "a"}, "integer"),
-        ({"noise": -1.0}, "0 ... -1"),
-        ({"noise": float("nan")}, "nan"),
-        ({"low": 1.0, "high": 0.0}, "'xa'"),
-        ({"low": float("nan")}, "nan"),
-        ({"low": "a"}, "number"),
-        ({"low": {"xa": "a"}}, "number"),
-        ({"low": {"xa": 0.0}}, "low ... 'xb'"),
-        ({"high": {"xb": 0.0}}, "'xa'"),
-        ({"high": float("inf")}, ""),
-        ({"low": -1e308, "high": 1.7e308}, ""),
-        ({"truth": {"zz": 1.0}}, "'zz'"),
-        ({"truth": {"xa": 1.0}}, "'xa'"),
-        ({"truth": {"k": "a"}}, "number"),
-    ],
-)
-def test_invalid_arguments_are_refused(settings: dict[str, Any], values: str) -> None:
-    with refused(UsageError, values):
-        make_dataset(LINE, **settings)
+FIXED, FREE = "xw = k*xa + xb; parameter k = 2", "xw = k*xa + b"
+VECTOR = "parameter w[2]; xw = w*xa"
 
 
 @pytest.mark.parametrize(
-    ("text", "settings", "error", "values"),
+    ("text", "settings", "values"),
     [
-        ("xw = k*xa + b", {}, MissingValueError, "k ... b"),
-        ("xw = k*xa + b", {"truth": {"k": 1}}, MissingValueError, "b ... --truth"),
-        ("xw = log(xa)", {}, DataError, "'xw' ... nan ... 4,9 ... 10,000 ... xa=-0.4604 ... --low"),
-        ("parameter w[2]; xw = w*xa", {"truth": {"w": [1, 2, 3]}}, ShapeError, "'w'"),
-        ("parameter w[2]; xw = w*xa", {"truth": {"w": [np.inf, 1]}}, UsageError, ""),
-        ("input x[2]; xq = log(x)", {"samples": 50}, DataError, "'xq[ ... ]' ... nan ... x=["),
+        (FIXED, {"samples": 0}, "1 ... 0"),
+        (FIXED, {"samples": 1.5}, "integer"),
+        (FIXED, {"seed": -1}, "seed"),
+        (FIXED, {"seed": "a"}, "integer"),
+        (FIXED, {"noise": -1.0}, "0 ... -1"),
+        (FIXED, {"noise": float("nan")}, "nan"),
+        (FIXED, {"low": 1.0, "high": 0.0}, "'xa'"),
+        (FIXED, {"low": float("nan")}, "nan"),
+        (FIXED, {"low": "a"}, "number"),
+        (FIXED, {"low": {"xa": "a"}}, "number"),
+        (FIXED, {"low": {"xa": 0.0}}, "low ... 'xb'"),
+        (FIXED, {"high": {"xb": 0.0}}, "'xa'"),
+        (FIXED, {"high": float("inf")}, ""),
+        (FIXED, {"low": -1e308, "high": 1.7e308}, ""),
+        (FIXED, {"truth": {"zz": 1.0}}, "'zz'"),
+        (FIXED, {"truth": {"xa": 1.0}}, "'xa'"),
+        (FIXED, {"truth": {"k": "a"}}, "number"),
+        (FREE, {}, "k ... b"),
+        (FREE, {"truth": {"k": 1}}, "b ... --truth"),
+        ("xw = log(xa)", {}, "'xw' ... nan ... 4,9 ... 10,000 ... xa=-0.4604 ... --low"),
+        (VECTOR, {"truth": {"w": [1, 2, 3]}}, "'w'"),
+        (VECTOR, {"truth": {"w": [np.inf, 1]}}, ""),
+        ("input x[2]; xq = log(x)", {"samples": 50}, "'xq[ ... ]' ... nan ... x=["),
+        ("input y in {0, 1}, x[2]; xo = x*y", {"low": {"x": 0.0, "y": 0.0}}, "'y'"),
     ],
 )
-def test_data_that_cannot_be_generated(
-    text: str, settings: dict[str, Any], error: type[CgprimerError], values: str
-) -> None:
-    with refused(error, values):
+def test_data_that_cannot_be_generated(text: str, settings: dict[str, Any], values: str) -> None:
+    with refused(CgprimerError, values) as caught:
         make_dataset(cgprimer.parse(text), **settings)
+    approved(type(caught.value).__name__)
 
 
 # --- classes -------------------------------------------------------------------------------------
 
 
+def stack_inputs(data: Dataset) -> np.ndarray:
+    return np.column_stack(list(data.inputs.values()))
+
+
 def points_of(data: Dataset, label: float) -> np.ndarray:
     chosen = next(iter(data.targets.values())) == label
-    return np.column_stack(list(data.inputs.values()))[chosen]
+    return stack_inputs(data)[chosen]
 
 
 @pytest.mark.parametrize("kind", CLASSES)
@@ -254,7 +226,7 @@ def test_lecture_neurons_are_normal_and_scaled_by_the_maximum_of_a_batch() -> No
     assert np.array(statistics) * scale == pytest.approx(np.array([1, 4, 2]), rel=0.02)
     assert abs(np.corrcoef(second.T)[0, 1]) < 0.05
     batches = make_classes("lecture-neurons", net, samples=20, batch_size=8)
-    x = np.column_stack(list(batches.inputs.values()))
+    x = stack_inputs(batches)
     assert [x[k : k + 8].max() for k in (0, 8, 16)] == [1.0, 1.0, 1.0]
 
 
@@ -294,7 +266,7 @@ def test_shapes_of_moons_spirals_gaussians_and_xor() -> None:
         assert -1 <= x.min() < -0.9
         assert 0.9 < y.max() <= 1
     noisy, exact = (make_classes("xor", samples=1000, noise=noise) for noise in (0.3, 0.0))
-    noise = np.stack(list(noisy.inputs.values())) - np.stack(list(exact.inputs.values()))
+    noise = stack_inputs(noisy) - stack_inputs(exact)
     assert noise.std() == pytest.approx(0.3, rel=0.1)
     assert noise.mean() == pytest.approx(0, abs=0.03)
 

@@ -160,9 +160,10 @@ def test_unusable_paths_are_refused(tmp_path: Path) -> None:
     data = Dataset.from_arrays({"xa": [1.0]}, {"xa": [3.0]})
     with refused(UsageError, ".txt ... .csv ... .npz ... .parquet"):
         data.save(tmp_path / "d.txt")
-    for path in (tmp_path / "d", tmp_path / "none.csv", tmp_path / "none.npz", tmp_path):
+    (tmp_path / "d.csv.gz").touch()
+    for name in ("d", "none.csv", "none.npz", "d.csv.gz", "."):
         with refused(UsageError):
-            Dataset.load(path)
+            Dataset.load(tmp_path / name)
     with refused(UsageError):
         data.save(tmp_path / "none" / "d.npz")
     data.save(tmp_path / "d.npz")  # one name for an input and a target

@@ -14,23 +14,18 @@ pytest.importorskip("llvmlite")
 import cgprimer
 from cgprimer.backends.call_arguments import convert_columns
 from cgprimer.backends.cpu import cpu_executable, worker_threads
-from cgprimer.core.evaluation.engines import select_engine
-from cgprimer.errors import EngineError, UsageError
+from cgprimer.errors import EngineError
 from tests.approval import refused
-from tests.native.engine_agreement import DTYPES, FORMS, REDUCTIONS, compiled
+from tests.native.engine_agreement import DTYPES, ENGINES, FORMS, REDUCTIONS, compiled
 
-ENGINES = ("numpy", *FORMS)
 SAMPLES = 45
 XA = np.arange(1.0, SAMPLES + 1)
 XB = np.linspace(0.5, 2.0, SAMPLES)
 
 
 @cache
-def program(engine: str, reduction: Any, dtype: str = "float64", text: str = "k*xa + m*xb") -> Any:
-    tape = cgprimer.tape(cgprimer.parse(f"xw = {text}"))
-    if engine in FORMS:
-        return compiled(tape, engine, reduction, dtype)
-    return select_engine(engine).compile(tape, reduction=reduction, dtype=dtype)
+def program(engine: str, reduction: Any, dtype: str = "float64") -> Any:
+    return compiled(cgprimer.tape(cgprimer.parse("xw = k*xa + m*xb")), engine, reduction, dtype)
 
 
 def columns_of_all_kinds() -> dict[str, Any]:
@@ -118,23 +113,15 @@ def test_invalid_columns_are_named(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize(
-    "value",
-    ["1.5", None, 1j, np.complex128(1j), [1.0, 2.0], [1.0], np.ones(2), 10**400, object()],
-    ids=lambda value: type(value).__name__,
-)
-def test_invalid_scalars_are_named(value: Any, engine: str) -> None:
+def test_invalid_scalars_are_named(engine: str) -> None:
     run, columns = program(engine, "sum"), {"xa": XA, "xb": XB}
-    with refused(EngineError, "'m'"):
-        run(columns, {"k": 1.0, "m": value}, SAMPLES)
-    with refused(EngineError, "'k'"):  # two equal lists are a valid matrix
-        run(columns, {"k": value, "m": value}, SAMPLES)
+    for value in ("1.5", None, 1j, np.complex128(1j), [1.0, 2.0], [1.0], np.ones(2), 10**400):
+        with refused(EngineError, "'m'"):
+            run(columns, {"k": 1.0, "m": value}, SAMPLES)
+        with refused(EngineError, "'k'"):  # two equal lists are a valid matrix
+            run(columns, {"k": value, "m": value}, SAMPLES)
     with refused(EngineError, "'m'"):
         run(columns, {"k": 2.0, "mm": 1.0}, SAMPLES)
-    graph = cgprimer.parse("xw = k*xa + b")
-    data = cgprimer.Dataset.from_arrays({"xa": [1.0]}, {"xw": [1.0]})
-    with pytest.raises(EngineError, match="'k'"):
-        cgprimer.loss_and_gradient(graph, data)({"k": value, "b": 1.0})
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -154,10 +141,9 @@ def test_arguments_are_neither_changed_nor_shared(
         assert not any(np.shares_memory(columns[name], value) for value in result.values())
 
 
-@pytest.mark.parametrize("reduction", REDUCTIONS)
 @pytest.mark.parametrize("form_name", FORMS)
 def test_converted_columns_live_until_the_compiled_code_has_read_them(
-    form_name: str, reduction: Any, monkeypatch: pytest.MonkeyPatch
+    form_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     converted: list[weakref.ref[Any]] = []
     alive: list[bool] = []
@@ -175,13 +161,5 @@ def test_converted_columns_live_until_the_compiled_code_has_read_them(
     monkeypatch.setattr(cpu_executable, "convert_columns", convert)
     monkeypatch.setattr(worker_threads, "run_in_threads", run)
     columns = {"xa": XA.tolist(), "xb": XB.tolist()}
-    program(form_name, reduction)(columns, {"k": 2.0, "m": 3.0}, SAMPLES)
-    assert len(converted) == 2
-    assert alive
-    assert all(alive)
-
-
-def test_the_name_gpu_suggests_cuda() -> None:
-    with pytest.raises(UsageError) as caught:
-        select_engine("gpu")
-    assert "cuda" in caught.value.hint
+    program(form_name, "none")(columns, {"k": 2.0, "m": 3.0}, SAMPLES)
+    assert (len(converted), {*alive}) == (2, {True})

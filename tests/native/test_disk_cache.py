@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -39,24 +40,19 @@ def file_of(folder: Path, kind: str = "kind", key: str = KEY) -> Path:
     return folder / f"{kind}-{key}.cgc"
 
 
-class Computation:
+@pytest.fixture
+def compute() -> Mock:
     """A computation of CONTENT that counts its calls."""
-
-    calls = 0
-
-    def __call__(self) -> bytes:
-        self.calls += 1
-        return CONTENT
+    return Mock(return_value=CONTENT)
 
 
-def test_content_is_computed_once_for_each_kind_and_key(folder: Path) -> None:
-    compute = Computation()
+def test_content_is_computed_once_for_each_kind_and_key(folder: Path, compute: Mock) -> None:
     assert [load_or_compute("kind", KEY, compute) for _ in range(3)] == [CONTENT] * 3
-    assert compute.calls == 1
+    assert compute.call_count == 1
     assert [file.name for file in folder.iterdir()] == [file_of(folder).name]
     assert load_or_compute("kind", OTHER, compute) == CONTENT
     assert load_or_compute("another", KEY, compute) == CONTENT
-    assert compute.calls == 3
+    assert compute.call_count == 3
     for content in (b"", b"\n", b"cgprimer cache 1\n", b"x" * 10**6):
         assert store_content("kind", KEY, content)
         assert load_content("kind", KEY) == content
@@ -81,21 +77,19 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_a_damaged_file_is_computed_again(damage: str, folder: Path) -> None:
-    compute = Computation()
+def test_a_damaged_file_is_computed_again(damage: str, folder: Path, compute: Mock) -> None:
     load_or_compute("kind", KEY, compute)
     whole = file_of(folder).read_bytes()
     file_of(folder).write_bytes(DAMAGE[damage](whole))
     assert load_content("kind", KEY) is None
     assert [load_or_compute("kind", KEY, compute) for _ in range(2)] == [CONTENT] * 2
-    assert compute.calls == 2
+    assert compute.call_count == 2
     assert file_of(folder).read_bytes() == whole
 
 
-def test_files_and_folders_in_the_way_stay_untouched(folder: Path) -> None:
+def test_files_and_folders_in_the_way_stay_untouched(folder: Path, compute: Mock) -> None:
     file_of(folder).mkdir(parents=True)
     (file_of(folder) / "inside").write_text("foreign")
-    compute = Computation()
     assert [load_or_compute("kind", KEY, compute) for _ in range(2)] == [CONTENT] * 2
     assert (file_of(folder) / "inside").read_text() == "foreign"
     assert [file.name for file in folder.iterdir()] == [file_of(folder).name]
@@ -104,43 +98,39 @@ def test_files_and_folders_in_the_way_stay_untouched(folder: Path) -> None:
     folder.rmdir()
     folder.write_text("a file")
     assert [load_or_compute("kind", KEY, compute) for _ in range(2)] == [CONTENT] * 2
-    assert compute.calls == 4
+    assert compute.call_count == 4
     assert folder.read_text() == "a file"
 
 
 @pytest.mark.parametrize("fails", ["pathlib.Path.mkdir", "os.open", "pathlib.Path.replace"])
 def test_a_full_disk_only_disables_the_cache(
-    fails: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+    fails: str, folder: Path, compute: Mock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: Any, **__: Any) -> None:
-        raise OSError(28, "No space left on device")
-
     with monkeypatch.context() as patch:
-        patch.setattr(fails, refuse)
-        assert load_or_compute("kind", KEY, Computation()) == CONTENT
+        patch.setattr(fails, Mock(side_effect=OSError(28, "No space left on device")))
+        assert load_or_compute("kind", KEY, compute) == CONTENT
         assert not store_content("kind", KEY, CONTENT)
     assert not folder.exists() or list(folder.iterdir()) == []
 
 
 @pytest.mark.parametrize("value", ["off", " OFF ", "0", "", "none"])
 def test_the_cache_can_be_disabled(
-    value: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    value: str, compute: Mock, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("CGPRIMER_CACHE", value)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    compute = Computation()
     assert find_cache_folder() is None
     assert not disk_cache.memory_caching_enabled()
     assert disk_cache.describe_cache() == "disabled"
     assert [load_or_compute("kind", KEY, compute) for _ in range(2)] == [CONTENT] * 2
-    assert compute.calls == 2
+    assert compute.call_count == 2
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="other default folders")
-def test_the_default_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_default_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, compute: Mock) -> None:
     monkeypatch.delenv("CGPRIMER_CACHE")
     monkeypatch.setenv("HOME", str(tmp_path))
     for value, parent in ((None, ".cache"), (str(tmp_path / "x"), "x"), ("relative", ".cache")):
@@ -148,22 +138,14 @@ def test_the_default_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
         if value is not None:
             monkeypatch.setenv("XDG_CACHE_HOME", value)
         assert find_cache_folder() == tmp_path / parent / "cgprimer"
-
-    def raise_error() -> Path:
-        raise RuntimeError("Could not determine home directory.")
-
-    monkeypatch.setattr(Path, "home", raise_error)
+    for name in ("a\0b", "x" * 5000):  # impossible names of folders
+        with monkeypatch.context() as patch:
+            patch.setattr(disk_cache, "find_cache_folder", lambda name=name: tmp_path / name)
+            assert not store_content("kind", KEY, CONTENT)
+            assert load_content("kind", KEY) is None
+    monkeypatch.setattr(Path, "home", Mock(side_effect=RuntimeError("no home directory")))
     assert find_cache_folder() is None
-    assert load_or_compute("kind", KEY, Computation()) == CONTENT
-
-
-@pytest.mark.parametrize("name", ["a\0b", "x" * 5000])
-def test_impossible_folder_names_only_disable_the_cache(
-    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(disk_cache, "find_cache_folder", lambda: tmp_path / name)
-    assert not store_content("kind", KEY, CONTENT)
-    assert load_content("kind", KEY) is None
+    assert load_or_compute("kind", KEY, compute) == CONTENT
 
 
 # --- limits --------------------------------------------------------------------------------------
@@ -179,6 +161,9 @@ def test_the_least_recently_used_files_are_deleted(
     monkeypatch.setattr(disk_cache, limit, value)
     file_of(folder, key="0").mkdir(parents=True)  # a folder does not stop the deletion
     (folder / "notes.txt").write_bytes(b"x" * 10**6)  # a foreign file is not counted
+    for name, age in (("old.part", 90_000), ("new.part", 80_000)):  # of a process that was killed
+        (folder / name).touch()
+        os.utime(folder / name, (time.time() - age,) * 2)
     folder.parent.chmod(0o700)
     folder.chmod(0o700)
     keys = [compute_cache_key(str(number)) for number in range(6)]
@@ -189,7 +174,7 @@ def test_the_least_recently_used_files_are_deleted(
     assert files[-1] == 5
     assert files == list(range(6 - len(files), 6))
     assert max(1, remaining - 1) <= len(files) <= remaining
-    assert (folder / "notes.txt").exists()
+    assert {"notes.txt", "new.part"} == {f.name for f in folder.iterdir() if f.suffix != ".cgc"}
     assert load_content("kind", keys[5]) == CONTENT
     assert file_of(folder, key=keys[5]).stat().st_mtime > 10_000  # loading counts as use
 
@@ -263,21 +248,13 @@ def test_a_file_that_others_may_have_written_is_not_used(
 
 
 def test_threads_may_store_the_same_content(folder: Path) -> None:
-    results: list[bytes] = []
-    barrier = threading.Barrier(6)
+    def store(number: int) -> bytes:
+        content = CONTENT + bytes([number % 20])
+        return load_or_compute("kind", compute_cache_key(str(number % 20)), lambda: content)
 
-    def work() -> None:
-        barrier.wait()
-        for number in range(20):
-            content, key = CONTENT + bytes([number]), compute_cache_key(str(number))
-            results.append(load_or_compute("kind", key, lambda c=content: c))
-
-    workers = [threading.Thread(target=work) for _ in range(6)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    assert sorted(results) == sorted(CONTENT + bytes([n]) for n in range(20) for _ in range(6))
+    with ThreadPoolExecutor(6) as pool:
+        results = list(pool.map(store, range(120)))
+    assert results == [CONTENT + bytes([number % 20]) for number in range(120)]
     assert {file.suffix for file in folder.iterdir()} == {".cgc"}
 
 

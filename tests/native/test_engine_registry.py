@@ -6,7 +6,8 @@ import os
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -20,16 +21,18 @@ from cgprimer.backends.cpu.llvm_library import (
     explain_unavailability,
     get_target_processor,
 )
+from cgprimer.core.evaluation.engine_choice import choose_engine
 from cgprimer.core.evaluation.engines import ENGINES, select_engine
-from cgprimer.errors import UsageError
+from cgprimer.errors import CgprimerError, UsageError
 from cgprimer.support.entry_points import read_entry_points
+from cgprimer.training.gradient_forms import prefers_scalars
 from tests.approval import approved, refused
 
 ROOT = Path(__file__).parents[2]
 
 
 class Doubling:
-    """An engine that returns twice the values of numpy."""
+    """An engine of another package: the required protocol, and twice the values of numpy."""
 
     name = "doubling"
 
@@ -41,7 +44,10 @@ class Doubling:
         return lambda *given: {name: 2 * value for name, value in inner(*given).items()}
 
 
-DOUBLING = Doubling()
+class Package:
+    """What another package contains."""
+
+    DOUBLING = Doubling()
 
 
 def assert_doubled() -> None:
@@ -51,22 +57,25 @@ def assert_doubled() -> None:
 
 
 @pytest.fixture
-def _registered() -> Iterator[None]:
-    cgprimer.register_engine(DOUBLING)
+def registered() -> Iterator[None]:
+    cgprimer.register_engine(Package.DOUBLING)
     yield
-    ENGINES.unregister("doubling")
+    cgprimer.unregister_engine("doubling")
 
 
-@pytest.mark.usefixtures("_registered")
-def test_a_registered_engine_runs_and_is_listed_once() -> None:
+def test_a_registered_engine_runs_and_is_listed_once(registered: None) -> None:
     assert [engine.name for engine in cgprimer.engines()][-1] == "doubling"
     assert_doubled()
     with refused(UsageError, "'doubling'"):
-        cgprimer.register_engine(DOUBLING)
+        cgprimer.register_engine(Package.DOUBLING)
+    with pytest.raises(UsageError) as caught:
+        select_engine("gpu")
+    assert "cuda" in caught.value.hint
 
 
 def test_an_engine_of_another_package_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    installed = {**ENGINES._installed, "doubling": f"{__name__}:DOUBLING", "broken": "none:ENGINE"}
+    location = f"{__name__}:Package.DOUBLING"
+    installed = {**ENGINES._installed, "doubling": location, "broken": "none:ENGINE"}
     monkeypatch.setattr(ENGINES, "_installed", installed)
     try:
         assert_doubled()
@@ -77,21 +86,34 @@ def test_an_engine_of_another_package_is_found(monkeypatch: pytest.MonkeyPatch) 
         ENGINES._loaded.pop("doubling", None)
 
 
-def test_entry_points_are_those_of_the_standard_library() -> None:
-    for group in (ENGINES.group, "console_scripts", "pytest11", "no.such.group"):
-        expected = {point.name: point.value for point in entry_points(group=group)}
-        result = read_entry_points().get(group, {})
-        assert {name: value.replace(" ", "") for name, value in result.items()} == expected
+METADATA = b"""
+; comments of both kinds
+# engine = no:engine
+[cgprimer.engines]
+plain.name = package.module:ENGINE
+extras = package.module:ENGINE [gpu, cpu]
+spaces=package.module : nested.ENGINE
+[other.group]
+module = package.module
+"""
 
 
-def test_a_package_with_broken_metadata_hides_no_other(
+def test_entry_points_are_those_of_the_standard_library(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "bad-1.dist-info" / "entry_points.txt"
-    path.parent.mkdir()
-    path.write_bytes(b"[cgprimer.engines]\n\xe9 = a:b\n")
+    (good, bad) = (tmp_path / f"{name}-1.dist-info" for name in ("good", "bad"))
+    for folder, text in ((good, METADATA), (bad, b"")):
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Name: {folder.name}\nVersion: 1\n")
+        (folder / "entry_points.txt").write_bytes(text)
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert "cpu" in read_entry_points.__wrapped__()["cgprimer.engines"]
+    groups = read_entry_points.__wrapped__()
+    for group in (ENGINES.group, "console_scripts", "pytest11", "other.group"):
+        points = {p.name: [p.module, p.attr] for p in entry_points(group=group)}
+        expected = {name: ":".join(filter(None, parts)) for name, parts in points.items()}
+        assert groups[group] == expected
+    (bad / "entry_points.txt").write_bytes(b"[cgprimer.engines]\n\xe9 = a:b\n")
+    assert {"cpu", "extras"} <= {*read_entry_points.__wrapped__()[ENGINES.group]}
 
 
 @pytest.mark.slow
@@ -137,15 +159,90 @@ def test_the_engine_numpy_leaves_arrays_and_complex_numbers_to_plain() -> None:
     np.testing.assert_array_equal(run({"xa": np.array([1 + 1j])}, {"k": 2.0}, 1)["xw"], [2 + 2j])
 
 
-# --- processors ----------------------------------------------------------------------------------
+# --- the engine of a program, by tape, number of samples and request ------------------------------
 
-
-@pytest.mark.parametrize(
-    ("bits", "double", "single"), [(64, 1, 1), (128, 2, 4), (256, 4, 8), (512, 8, 16)]
+SAMPLES = (None, 0, 20, 1_000, 10_000_000)
+REQUESTED = ("auto", "plain", "numpy", "cpu", "cuda", "doubling")
+SCALAR = "xw = k*xa^2 + sin(k)"
+ARRAYS = "input x[{0}]; parameter W[{0},{0}]; xo = sum(tanh(W @ x)^2)"
+COMPLEX = {"scheme": "complex-step"}
+CHAIN = "; ".join(["x0 = k*xa", *(f"x{n + 1} = sin(x{n})" for n in range(300))])
+CASES: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
+    ("scalar", SCALAR, "reverse", {}),
+    ("scalar", SCALAR, "forward", {}),
+    ("scalar", SCALAR, "finite-difference", {}),
+    ("scalar", SCALAR, "finite-difference", COMPLEX),
+    ("chain of 300", CHAIN, "reverse", {}),
+    ("arrays of 4", ARRAYS.format(4), "reverse", {}),
+    ("arrays of 4", ARRAYS.format(4), "forward", {"carry": True}),
+    ("arrays of 4", ARRAYS.format(4), "finite-difference", COMPLEX),
+    ("arrays of 2", ARRAYS.format(2), "symbolic", {}),
+    ("arrays of 100", ARRAYS.format(100), "reverse", {}),
+    ("arrays of 400", ARRAYS.format(400), "reverse", {}),
+    ("batch mean", "xm = k*xa - batch_mean(k*xa)", "reverse", {}),
+    ("custom function", "xw = doubled(k*xa)", "reverse", {}),
 )
-def test_lanes_of_a_vector(bits: int, double: int, single: int) -> None:
-    processor = TargetProcessor("", "", bits, 16)
-    assert (processor.count_lanes("float64"), processor.count_lanes("float32")) == (double, single)
+
+
+class Doubled(cgprimer.Function):
+    """A function with its own backward pass."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return 2 * x
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return 2 * grad
+
+
+def by_request(choose: Callable[[str], str]) -> str:
+    """Return the choice for each requested engine, or the kind of error."""
+    row = []
+    for engine in REQUESTED:
+        try:
+            row.append(choose(engine))
+        except CgprimerError as error:
+            row.append(type(error).__name__)
+    return " ".join(f"{choice:<11}" for choice in row).rstrip()
+
+
+def rows(text: str, method: str, options: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what is asked about a program, and the answers."""
+    primal = cgprimer.tape(cgprimer.parse(text))
+    program = cgprimer.differentiate(primal, method=method, **options)
+
+    def engine(samples: int | None, shape: tuple[int, ...] | None, requested: str) -> str:
+        return choose_engine(requested, program, samples, shape).name
+
+    def form(samples: int | None, requested: str) -> str:
+        scalars = prefers_scalars(primal, method, options, requested, samples)
+        return "scalars" if scalars else "arrays"
+
+    yield "single point", by_request(partial(engine, 1, ()))
+    for count in SAMPLES:
+        yield f"{count} samples", by_request(partial(engine, count, None))
+        if count is not None:
+            yield f"{count} samples, one call", by_request(partial(engine, count, (count,)))
+        if primal.has_arrays:
+            yield f"{count} samples, form", by_request(partial(form, count))
+
+
+def test_the_engine_of_every_case_is_approved(
+    registered: None, register: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pretend that all engines can be used, also those of other packages."""
+    for name in ENGINES.names():
+        monkeypatch.setattr(type(ENGINES[name]), "unavailable", lambda self: "")
+    register("doubled", Doubled)
+    lines = [f"{'':<60} {' '.join(f'{name:<11}' for name in REQUESTED)}"]
+    for kind, text, method, options in CASES:
+        case = ", ".join((kind, method, *map(str, options)))
+        lines += [f"{f'{case}, {asked}':<60} {row}" for asked, row in rows(text, method, options)]
+    approved("\n".join(lines))
+
+
+# --- processors ----------------------------------------------------------------------------------
 
 
 @pytest.mark.skipif(bool(explain_unavailability()), reason="LLVM is missing")
@@ -154,6 +251,9 @@ def test_the_width_of_vectors_can_be_limited(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.delenv("CGPRIMER_VECTORS", raising=False)
     host = detect()
     assert host.bits in (128, 256, 512)
+    for bits, double, single in ((64, 1, 1), (128, 2, 4), (256, 4, 8), (512, 8, 16)):
+        lanes = TargetProcessor("", "", bits, 16).count_lanes
+        assert (lanes("float64"), lanes("float32")) == (double, single)
     for value in ("", "64", "128", "256", "512"):
         monkeypatch.setenv("CGPRIMER_VECTORS", value)
         assert detect().bits == min(int(value or 512), host.bits)
@@ -186,31 +286,24 @@ def test_the_engine_cpu_describes_its_settings(
             assert f"\n{line}" in f"\n{text}"
 
 
-@pytest.mark.parametrize(
-    ("platform", "machine", "expected"),
-    [
-        ("linux", "x86_64", ">=0.44"),
-        ("linux", "aarch64", ">=0.44"),
-        ("linux", "ppc64le", ""),
-        ("darwin", "arm64", ">=0.44"),
-        ("darwin", "x86_64", "==0.44.*"),
-        ("win32", "AMD64", ">=0.44"),
-        ("win32", "ARM64", ">=0.44"),
-        ("emscripten", "wasm32", ""),
-    ],
-)
-def test_llvmlite_is_required_where_a_wheel_exists(
-    platform: str, machine: str, expected: str
-) -> None:
+def test_llvmlite_is_required_where_a_wheel_exists() -> None:
     requirements = pytest.importorskip("packaging.requirements")
     listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-    system = {"sys_platform": platform, "platform_machine": machine, "python_version": "3.12"}
-    specifiers = [
-        str(r.specifier)
-        for r in map(requirements.Requirement, listed)
-        if r.name == "llvmlite" and (r.marker is None or r.marker.evaluate(system))
-    ]
-    assert specifiers == ([expected] if expected else [])
+    llvmlite = [r for r in map(requirements.Requirement, listed) if r.name == "llvmlite"]
+    for system, expected in {
+        "linux x86_64": ">=0.44",
+        "linux aarch64": ">=0.44",
+        "linux ppc64le": "",
+        "darwin arm64": ">=0.44",
+        "darwin x86_64": "==0.44.*",
+        "win32 AMD64": ">=0.44",
+        "win32 ARM64": ">=0.44",
+        "emscripten wasm32": "",
+    }.items():
+        platform, machine = system.split()
+        values = {"sys_platform": platform, "platform_machine": machine, "python_version": "3.12"}
+        chosen = [r for r in llvmlite if r.marker is None or r.marker.evaluate(values)]
+        assert ",".join(str(r.specifier) for r in chosen) == expected, system
 
 
 # --- without LLVM --------------------------------------------------------------------------------
