@@ -83,7 +83,7 @@ SPECIAL = (0.0, -0.0, 1.0, -1.0, 2.0, 0.5, np.inf, -np.inf, np.nan)
 
 @pytest.mark.parametrize("engine", ["numpy", "interpreted"])
 @RANDOM
-@given(texts(numbers=["2", "0.5"], exponents=range(2, 3)), st.integers(0, 10_000))
+@given(texts(numbers=["2", "0.5"]), st.integers(0, 10_000))
 def test_infinities_and_nans_propagate_as_in_numpy(engine: str, text: str, seed: int) -> None:
     tape, random = tape_of(text), np.random.default_rng(seed)
     columns = {name: random.choice(SPECIAL, 37) for name in tape.of_kind("column")}
