@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import ast
+import gc
+import graphlib
 import importlib
 import inspect
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-import networkx as nx
 import pytest
 
 import cgprimer
@@ -22,6 +24,11 @@ PACKAGE = Path(cgprimer.__file__).parent
 PACKAGES = (  # a module imports only from its own package or from packages above it
     "errors", "support", "core", "expressions", "tapes", "recording", "networks", "backends",
     "analysis", "training", "visualization", "plot", "course", "lecture", "cli",
+)  # fmt: skip
+CORE = (  # parts of core, in the same order
+    "language", "operations", "tape", "methods", "evaluation", "graph", "loss_expressions",
+    "loss_node", "loss_attachment", "derivatives", "edge_partials", "second_derivatives",
+    "registration",
 )  # fmt: skip
 HEAVY = {
     "click", "graphlay", "llvmlite", "matplotlib", "mpmath", "networkx", "numba", "numpy", "pandas",
@@ -41,39 +48,60 @@ MODULES = {dotted(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 @cache
 def trees() -> dict[str, ast.Module]:
     """Return the syntax trees of all modules, parsed when a test first needs them."""
-    return {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in MODULES.items()}
+    gc.disable()  # collections would take most of the time
+    try:
+        return {name: ast.parse(path.read_text("utf-8")) for name, path in MODULES.items()}
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 class Import(NamedTuple):
-    module: str  # below cgprimer
+    importer: str
     line: int
+    module: str  # below cgprimer
     at_module_level: bool
 
 
-def imports(tree: ast.AST, own: str, *, top: bool = True) -> Iterator[Import]:
-    """Yield every import of a module of cgprimer, also in functions and for types."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                if alias.name.split(".")[0] == "cgprimer":
-                    yield Import(alias.name.partition(".")[2], node.lineno, top)
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                base = ".".join(
-                    [*f"cgprimer.{own}".split(".")[: -node.level], *filter(None, [base])]
-                )
-            if base == "cgprimer":
-                yield from (Import(alias.name, node.lineno, top) for alias in node.names)
-            elif base.startswith("cgprimer."):
-                inside = base.partition(".")[2]
-                names = [f"{inside}.{alias.name}" for alias in node.names]
-                modules = [name for name in names if name in MODULES]
-                yield from (Import(name, node.lineno, top) for name in modules or [inside])
-        else:
-            typing_only = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
-            function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-            yield from imports(node, own, top=top and not (typing_only or function))
+def statements(node: ast.AST, *, top: bool = True) -> Iterator[tuple[ast.AST, bool]]:
+    """Yield all statements, and whether each is run when its module is imported."""
+    for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for statement in getattr(node, field, ()):
+            yield statement, top
+            lazy = isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) or (
+                isinstance(statement, ast.If)
+                and isinstance(statement.test, ast.Name)
+                and statement.test.id == "TYPE_CHECKING"
+            )
+            yield from statements(statement, top=top and not lazy)
+
+
+@cache
+def all_imports() -> list[Import]:
+    """Return every import of a module of cgprimer, also in functions and for types."""
+    found = []
+    for own, tree in trees().items():
+        for node, top in statements(tree):
+            names: list[str] = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                parts = f"cgprimer.{own}".split(".")[: -node.level] if node.level else []
+                base = ".".join([*parts, *filter(None, [node.module])])
+                names = [f"{base}.{alias.name}" for alias in node.names]
+                if base != "cgprimer" and not any(inside(name) in MODULES for name in names):
+                    names = [base]
+            found += [
+                Import(own, node.lineno, inside(name), top)  # type: ignore[attr-defined]
+                for name in names
+                if name.split(".")[0] == "cgprimer"
+            ]
+    return found
+
+
+def inside(name: str) -> str:
+    """Return a dotted name without ``cgprimer.``."""
+    return name.partition(".")[2]
 
 
 def package_of(module: str) -> str:
@@ -84,127 +112,89 @@ def package_of(module: str) -> str:
     return max(matching, key=len, default=module)
 
 
-def test_imports_of_all_kinds_are_found() -> None:
-    text = (
-        "import cgprimer.core.graph\nimport numpy\nfrom cgprimer import errors\n"
-        "from . import verifier\nfrom .tape import Tape\nfrom ..graph import parse\n"
-        "if TYPE_CHECKING:\n    from cgprimer.cli import main\n"
-        "class A:\n    def f(self):\n        try:\n            from cgprimer.training import loop\n"
-        "        finally:\n            pass\n"
-    )
-    assert [(i.module, i.at_module_level) for i in imports(ast.parse(text), "core.tape.x")] == [
-        ("core.graph", True),
-        ("errors", True),
-        ("core.tape.verifier", True),
-        ("core.tape.tape", True),
-        ("core.graph", True),
-        ("cli", False),
-        ("training.loop", False),
-    ]
-
-
 def test_modules_import_only_from_packages_above() -> None:
+    """A graph computes its values with the evaluator; lowering knows only a protocol of graphs."""
     unknown = {package_of(name) for name in MODULES if name} - set(PACKAGES)
     assert unknown == set(), "add the package to PACKAGES below the packages that it imports"
-    wrong = [
-        f"{name}:{found.line} imports {found.module}"
-        for name in MODULES
-        if name  # the package itself: public names, loaded when asked for
-        for found in imports(trees()[name], name)
-        if found.module != "__version__"
-        and PACKAGES.index(package_of(found.module)) > PACKAGES.index(package_of(name))
-    ]
+
+    def layer(module: str) -> tuple[int, int]:
+        package = package_of(module)
+        part = cgprimer._PUBLIC.get(module, module).split(".")[1:2] if package == "core" else []
+        return PACKAGES.index(package), CORE.index(part[0]) if part else 0
+
+    checked = [i for i in all_imports() if i.importer and i.module != "__version__"]
+    assert {package_of(i.importer) for i in checked if not i.at_module_level} >= {"core", "cli"}
+    assert len(checked) > 1000
+    wrong = [i for i in checked if layer(i.module) > layer(i.importer)]
     assert wrong == []
-    assert [i for i in imports(trees()[""], "") if i.at_module_level] == []
-
-
-CORE = (
-    "language", "operations", "tape", "methods", "evaluation", "graph", "loss_expressions",
-    "loss_node", "loss_attachment", "derivatives", "edge_partials", "second_derivatives",
-    "registration",
-)  # fmt: skip
-
-
-def test_modules_of_core_import_only_from_parts_above() -> None:
-    """A graph computes its values with the evaluator; lowering knows only a protocol of graphs."""
-
-    def layer(module: str) -> int:
-        return CORE.index(cgprimer._PUBLIC.get(module, module).split(".")[1])
-
-    wrong = [
-        f"{name}:{found.line} imports {found.module}"
-        for name in MODULES
-        if name.startswith("core.")
-        for found in imports(trees()[name], name)
-        if found.module.startswith("core.") and layer(found.module) > layer(name)
-    ]
-    assert wrong == []
+    # The package itself loads public names when they are requested.
+    assert [i for i in all_imports() if not i.importer and i.at_module_level] == []
 
 
 def is_package(module: str) -> bool:
     return MODULES[module].name == "__init__.py"
 
 
-def import_graph(*, lazy: bool) -> dict[str, set[str]]:
-    """Return the modules that each module imports; with ``lazy``, also in functions."""
-    graph: dict[str, set[str]] = {}
-    for name, tree in trees().items():
-        modules = {i.module for i in imports(tree, name) if lazy or i.at_module_level}
-        modules = {cgprimer._PUBLIC.get(module) or module for module in modules}
-        graph[name] = modules & set(MODULES) - {name}
-    return graph
-
-
 def test_imports_have_no_cycles() -> None:
     """Imports in functions and for types count, except those of `__init__`, which publishes."""
-    graph = import_graph(lazy=True)
-    packages = {module for module in graph if is_package(module)}
-    inner = {name: modules - packages for name, modules in graph.items() if name not in packages}
-    for edges in (import_graph(lazy=False), inner):
-        components = nx.strongly_connected_components(nx.DiGraph(edges))
-        assert [component for component in components if len(component) > 1] == []
+    loaded: dict[str, set[str]] = {}
+    inner: dict[str, set[str]] = {}
+    for i in all_imports():
+        module = cgprimer._PUBLIC.get(i.module) or i.module
+        if module in MODULES and module != i.importer:
+            if i.at_module_level:
+                loaded.setdefault(i.importer, set()).add(module)
+            if not is_package(i.importer) and not is_package(module):
+                inner.setdefault(i.importer, set()).add(module)
+    for graph in (loaded, inner):
+        graphlib.TopologicalSorter(graph).prepare()  # CycleError names the modules of a cycle
 
 
-def test_no_two_modules_of_one_name() -> None:
-    names: dict[str, list[str]] = {}
-    for module in MODULES:
-        if module and not is_package(module):
-            names.setdefault(module.rpartition(".")[2], []).append(module)
-    assert [modules for modules in names.values() if len(modules) > 1] == []
+def test_modules_have_different_names_that_tell_their_contents() -> None:
+    stems = {name: name.rpartition(".")[2] for name in MODULES if name and not is_package(name)}
+    assert [name for name, n in Counter(stems.values()).items() if n > 1] == []
+    assert [n for n, s in stems.items() if s in ("utils", "util", "helpers", "misc", *HEAVY)] == []
+    for name, stem in stems.items():
+        for node, _ in statements(trees()[name]):
+            imported = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and not node.level:
+                imported = [node.module or ""]
+            assert stem not in {module.split(".")[0] for module in imported}, name
+
+
+def nodes_near(pattern: str) -> Iterator[tuple[str, ast.AST]]:
+    """Yield the syntax nodes of all modules whose text contains a pattern."""
+    for name, path in MODULES.items():
+        if re.search(pattern, path.read_text(encoding="utf-8")):
+            yield from ((name, node) for node in ast.walk(trees()[name]))
 
 
 def test_the_package_neither_evaluates_nor_executes_text() -> None:
     # numba compiles functions, so kernels for a GPU, written from a verified tape in which values
     # are called v0, v1, ..., are executed in one place. tests/cuda looks at that text.
-    allowed = {"backends.cuda.generated_functions": 1}
-    calls: dict[str, int] = {}
-    for name, tree in trees().items():
-        for node in ast.walk(tree):
-            by_name = isinstance(node, ast.Name) and node.id in ("eval", "exec", "__builtins__")
-            by_module = isinstance(node, ast.Attribute) and ast.unparse(node) in (
-                "builtins.eval",
-                "builtins.exec",
-            )
-            if by_name or by_module:
-                calls[name] = calls.get(name, 0) + 1
-    assert calls == allowed
+    calls = [
+        name
+        for name, node in nodes_near(r"\b(eval|exec|__builtins__)\b")
+        if (isinstance(node, ast.Name) and node.id in ("eval", "exec", "__builtins__"))
+        or (
+            isinstance(node, ast.Attribute)
+            and ast.unparse(node) in ("builtins.eval", "builtins.exec")
+        )
+    ]
+    assert calls == ["backends.cuda.generated_functions"]
 
 
 def test_only_methods_emit_partials() -> None:
     """Other modules that show derivatives read the contributions of the program."""
-    # scalar_sweep reads the partials of the table once for each primitive.
     emitting = {
-        "core.tape.lowering",
-        "recording.scalar_sweep",
-        "course.checks.branch_coverage",  # tests partials for 0
-        *(n for n in MODULES if n.startswith("core.methods.")),
-    }
-    assert {
         name
-        for name, tree in trees().items()
-        for node in ast.walk(tree)
+        for name, node in nodes_near("emit_partial")
         if isinstance(node, ast.Name) and node.id == "emit_partial"
-    } <= emitting
+    }
+    assert {name for name in emitting if not name.startswith("core.methods.")} == {
+        "recording.scalar_sweep",  # reads the partials of the table once for each primitive
+        "course.checks.branch_coverage",  # tests partials for 0
+    }
 
 
 INTERNAL_KIND = re.compile(
@@ -215,30 +205,18 @@ INTERNAL_KIND = re.compile(
 
 def test_one_module_builds_and_parses_the_names_of_internal_values() -> None:
     offenders = []
-    for name, tree in trees().items():
-        for node in ast.walk(tree):
-            parts: list[ast.expr] = []
-            if isinstance(node, ast.JoinedStr):
-                parts = node.values[:1]
-            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                text_methods = ("startswith", "removeprefix", "partition", "split")
-                parts = node.args if node.func.attr in text_methods else []
-            for part in parts:
-                text = part.value if isinstance(part, ast.Constant) else None
-                if isinstance(text, str) and INTERNAL_KIND.fullmatch(text):
-                    offenders.append(f"{name}:{node.lineno} spells {text!r}")
+    for name, node in nodes_near(rf"[\"']{INTERNAL_KIND.pattern}[\"'{{]"):
+        parts: list[ast.expr] = []
+        if isinstance(node, ast.JoinedStr):
+            parts = node.values[:1]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            text_methods = ("startswith", "removeprefix", "partition", "split")
+            parts = node.args if node.func.attr in text_methods else []
+        for part in parts:
+            text = part.value if isinstance(part, ast.Constant) else None
+            if isinstance(text, str) and INTERNAL_KIND.fullmatch(text):
+                offenders.append(f"{name}:{part.lineno} spells {text!r}")
     assert offenders == []
-
-
-def test_modules_are_named_for_their_contents() -> None:
-    stems = {name: name.rpartition(".")[2] for name in MODULES}
-    assert [n for n, s in stems.items() if s in ("utils", "util", "helpers", "misc", *HEAVY)] == []
-    for name, tree in trees().items():
-        imported = {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
-        imported |= {
-            n.module or "" for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and not n.level
-        }
-        assert stems[name] not in {module.split(".")[0] for module in imported}, name
 
 
 def test_folders_of_tests_are_packages() -> None:

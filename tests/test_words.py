@@ -8,17 +8,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
-import pytest
-
-import cgprimer
-
-PACKAGE = Path(cgprimer.__file__).parent
-PACKAGES = (
-    "support", "core", "recording", "backends", "analysis", "training", "visualization", "course",
-    "cli",
-)  # fmt: skip
+from tests.approval import approved
+from tests.test_architecture import MODULES, PACKAGE, trees
 
 LONGEST_FUNCTION = 60  # lines without the docstring, which a public function needs in full
 BANNED_NAMES = {
@@ -29,87 +21,60 @@ BANNED_NAMES = {
 BANNED_OPENING = re.compile(
     r"(What|Why|Which|Whether|Of|As|Where|Who|How|The same|One of|All of it)\b"
 )
-PUBLIC_NAMES = {  # a contract with users
-    "course.checks.sheets.sheet_problems.Problem.asked",
-    "training.estimators.Estimator.set_params.given",
-    "training.objective.Objective.__init__.whole",
-    "training.sweeps.Sweep.named",
-    "training.update_rules.Optimizer.but.given",
-    "training.sweeps.sweep.given",
-    "visualization.plots.fit_plot.fit.found",
-    "visualization.plots.memory_plot.memory.kept",
-    "visualization.plots.sweep_plot.sweep.found",
-    "recording.graph_memory.MemoryRow",
-    "recording.graph_memory.MemoryRow.given",
-    "recording.graph_memory.Memory.kept",
-    "recording.graph_memory.Memory.given",
+PUBLIC_NAMES = {  # of modules: a contract with users
+    "course.checks.sheets.sheet_problems": {"asked"},
+    "training.estimators": {"given"},
+    "training.objective": {"whole"},
+    "training.sweeps": {"given", "named"},
+    "training.update_rules": {"given"},
+    "visualization.plots.fit_plot": {"found"},
+    "visualization.plots.memory_plot": {"kept"},
+    "visualization.plots.sweep_plot": {"found"},
+    "recording.graph_memory": {"given", "kept"},
 }
-Function = ast.FunctionDef | ast.AsyncFunctionDef
+NAMES = {  # the field of a syntax node with the name that it binds
+    ast.Name: "id", ast.Attribute: "attr", ast.FunctionDef: "name", ast.AsyncFunctionDef: "name",
+    ast.ClassDef: "name", ast.arg: "arg", ast.alias: "asname", ast.ExceptHandler: "name",
+    ast.MatchAs: "name",
+}  # fmt: skip
+DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def names_bound(node: ast.AST) -> Iterator[str]:
-    """The names that a syntax node itself binds."""
-    match node:
-        case ast.Name(ctx=ast.Store()):
-            yield node.id
-        case ast.Attribute(ctx=ast.Store()):
-            yield node.attr
-        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-            yield node.name
-        case ast.arg():
-            yield node.arg
-        case ast.alias(asname=str(name)):
-            yield name
-        case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
-            yield name
+def offences(tree: ast.Module, module: str) -> Iterator[str]:
+    """Yield every offence in a module, as ``line: offence``."""
+    allowed = PUBLIC_NAMES.get(module, set())
+    for node in ast.walk(tree):
+        line = getattr(node, "lineno", 1)
+        name = getattr(node, NAMES.get(type(node), ""), None) or ""
+        bound = not isinstance(getattr(node, "ctx", None), ast.Load)
+        if bound and name not in allowed and name.strip("_").lower() in BANNED_NAMES:
+            yield f"{line}: the name {name}"
+        if isinstance(node, DOCUMENTED):
+            docstring = ast.get_docstring(node)
+            if opening := BANNED_OPENING.match(docstring or ""):
+                yield f"{line}: the docstring of {name or 'the module'} opens with {opening[0]!r}"
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                lines = (node.end_lineno or 0) - line + 1
+                if docstring is not None:
+                    lines -= (node.body[0].end_lineno or 0) - node.body[0].lineno + 1
+                if lines > LONGEST_FUNCTION:
+                    yield f"{line}: the function {name} has {lines} lines"
 
 
-def offences(tree: ast.AST, scope: str) -> Iterator[str]:
-    """Every offence in a module, as ``line: offence``; ``scope`` is the module's dotted name."""
-    for node in ast.iter_child_nodes(tree):
-        for name in names_bound(node):
-            if name.strip("_").lower() in BANNED_NAMES and f"{scope}.{name}" not in PUBLIC_NAMES:
-                yield f"{node.lineno}: the name {name}"
-        inner = scope
-        if isinstance(node, Function | ast.ClassDef):
-            inner = f"{scope}.{node.name}"
-            opening = BANNED_OPENING.match(ast.get_docstring(node) or "")
-            if opening:
-                yield f"{node.lineno}: the docstring of {node.name} opens with {opening[0]!r}"
-            lines = (node.end_lineno or 0) - node.lineno + 1
-            if ast.get_docstring(node) is not None:
-                docstring = node.body[0]
-                lines -= (docstring.end_lineno or 0) - docstring.lineno + 1
-            if isinstance(node, Function) and lines > LONGEST_FUNCTION:
-                yield f"{node.lineno}: the function {node.name} has {lines} lines"
-        yield from offences(node, inner)
-
-
-def module_offences(text: str, module: str) -> list[str]:
-    tree = ast.parse(text)
-    opening = BANNED_OPENING.match(ast.get_docstring(tree) or "")
-    first = [f"1: the docstring of the module opens with {opening[0]!r}"] if opening else []
-    return first + list(offences(tree, module))
-
-
-def offences_of_package(package: str) -> list[str]:
-    """Return the offences in all modules of a package, as ``path:line: offence``."""
+def offences_of_package() -> list[str]:
+    """Return the offences in all modules, as ``path:line: offence``."""
     return [
-        f"{path.relative_to(PACKAGE)}:{offence}"
-        for path in sorted((PACKAGE / package).rglob("*.py"))
-        for offence in module_offences(
-            path.read_text(encoding="utf-8"),
-            ".".join(path.relative_to(PACKAGE).with_suffix("").parts),
-        )
+        f"{MODULES[name].relative_to(PACKAGE)}:{offence}"
+        for name, tree in trees().items()
+        for offence in offences(tree, name)
     ]
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_packages_follow_the_wording_rules(package: str) -> None:
-    assert offences_of_package(package) == []
+def test_the_package_follows_the_wording_rules() -> None:
+    assert offences_of_package() == []
 
 
-def test_the_rules_notice_each_kind_of_offence() -> None:
+def test_each_kind_of_offence_is_noticed() -> None:
     text = (
         '"""Of modules."""\nimport math as here\nfrom b import Kept as _kept\n'
         "class Told:\n    def kept(self, given, *, shaped=1):\n"
@@ -117,23 +82,9 @@ def test_the_rules_notice_each_kind_of_offence() -> None:
         "        def broadcast(x):\n"
         '            """Return a value of one shape."""\n' + "            x += 1\n" * 60
     )
-    assert [offence.partition(": ")[2] for offence in module_offences(text, "a")] == [
-        "the docstring of the module opens with 'Of'",
-        "the name here",
-        "the name _kept",
-        "the name Told",
-        "the name kept",
-        "the docstring of kept opens with 'Whether'",
-        "the function kept has 64 lines",
-        "the name given",
-        "the name shaped",
-        "the name own",
-        "the name made",
-        "the function broadcast has 61 lines",
-    ]
-    assert module_offences("class Memory:\n    kept = 1\n", "recording.graph_memory") == []
+    approved("\n".join(sorted(offences(ast.parse(text), "a"))))
+    assert list(offences(ast.parse("kept = 1"), "recording.graph_memory")) == []
 
 
 if __name__ == "__main__":
-    for package in PACKAGES:
-        print(*offences_of_package(package), sep="\n")
+    print(*offences_of_package(), sep="\n")
