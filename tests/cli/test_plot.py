@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import shlex
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ GRAPH = cgprimer.parse(TEXT)
 SINE = cgprimer.parse("xw = sin(xa)")
 LINE = cgprimer.parse("xw = k*xa; parameter k = 3")
 CHAIN = cgprimer.parse("xh = sin(xa); xw = sin(xh)")
+PAIR_OF_RUNS = ("adam.json", "sgd.json")
 PAIR = cgprimer.parse("xw = ab*xa + a + b; parameter a = 1, b = 2, ab = 3")
 
 
@@ -74,75 +74,36 @@ def test_every_kind_has_a_function_with_the_options_as_arguments() -> None:
         assert known - options <= allowed, kind
 
 
-# The options of a command, and the call of the function with the same picture.
-CASES: dict[str, tuple[str, Callable[..., Figure]]] = {
-    "error": (
-        "-e 'xw = sin(xa)' --at xa=1 --scheme central",
-        lambda **more: plot.error(SINE, {"xa": 1}, schemes=["central"], **more),
-    ),
-    "loss": (
-        "adam.json sgd.json --by step --smooth 3 --log y --no-validation",
-        lambda **more: plot.loss(
-            "adam.json", "sgd.json", by="step", smooth=3, log="y", validation=False, **more
-        ),
-    ),
-    "parameters": (
-        "adam.json sgd.json --names b --by step",
-        lambda **more: plot.parameters("adam.json", "sgd.json", names="b", by="step", **more),
-    ),
-    "cost": (
-        "--family sum --sizes 1,4 --bound 3",
-        lambda **more: plot.cost("sum", [1, 4], bound=3, **more),
-    ),
-    "swell": ("--depths 1,2,3", lambda **more: plot.swell(depths=[1, 2, 3], **more)),
-    "surface": (
-        f"-e '{TEXT}' --over k,b --optimizers sgd --steps 9 --start k=0 --range -1:3 --range 0:5",
-        lambda **more: plot.surface(
-            GRAPH,
-            ("k", "b"),
-            optimizers=["sgd"],
-            steps=9,
-            start={"k": 0},
-            ranges=[(-1, 3), (0, 5)],
-            **more,
-        ),
-    ),
-    "function": (
-        "-e 'xw = sin(xa)' --range -1:2 --tangent 1 --order 2",
-        lambda **more: plot.function(SINE, -1, 2, tangent=1, order=2, **more),
-    ),
-    "batches": (
-        f"-e '{TEXT}' --batches 2 --epochs 1 --seed 3",
-        lambda **more: plot.batches(GRAPH, batches=2, epochs=1, seed=3, **more),
-    ),
-    "boundary": (
-        "plane.json --data plane.csv",
-        lambda **more: plot.boundary("plane.json", "plane.csv", **more),
-    ),
-    "descent": (f"-e '{TEXT}' --steps 20", lambda **more: plot.descent(GRAPH, steps=20, **more)),
-    "activations": (
-        "--depth 2 --width 4 --epochs 1",
-        lambda **more: plot.activations(depth=2, width=4, epochs=1, **more),
-    ),
-    "noise": (
-        "-e 'xw = k*xa; parameter k = 3' --start k=1 --steps 9 --seeds 2",
-        lambda **more: plot.noise(LINE, start={"k": 1}, steps=9, seeds=2, **more),
-    ),
-    "gradients": (
-        "-e 'xh = sin(xa); xw = sin(xh)' --at xa=1",
-        lambda **more: plot.gradients(CHAIN, {"xa": 1}, **more),
-    ),
-    "variance": (
-        f"-e '{TEXT}' --batches 20",
-        lambda **more: plot.variance(GRAPH, batches=20, **more),
-    ),
-    "workers": ("team.json --until 5", lambda **more: plot.workers("team.json", until=5, **more)),
-    "points": (
-        "-e 'xw = sin(xa)' --at xa=0:2:5",
-        lambda **more: plot.points(SINE, {"xa": [0, 0.5, 1, 1.5, 2]}, **more),
-    ),
-}
-QUICK = ("error", "loss", "function")
+# The options of a command, and the arguments of the function with the same picture.
+CASES: dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]] = {
+    "error": ("-e 'xw = sin(xa)' --at xa=1 --scheme central",
+              (SINE, {"xa": 1}), {"schemes": ["central"]}),
+    "loss": ("adam.json sgd.json --by step --smooth 3 --log y --no-validation",
+             PAIR_OF_RUNS, {"by": "step", "smooth": 3, "log": "y", "validation": False}),
+    "parameters": ("adam.json sgd.json --names b --by step",
+                   PAIR_OF_RUNS, {"names": "b", "by": "step"}),
+    "cost": ("--family sum --sizes 1,4 --bound 3", ("sum", [1, 4]), {"bound": 3}),
+    "swell": ("--depths 1,2,3", (), {"depths": [1, 2, 3]}),
+    "surface": (f"-e '{TEXT}' --over k,b --optimizers sgd --steps 9 --start k=0 --range -1:3"
+                " --range 0:5",
+                (GRAPH, ("k", "b")), {"optimizers": ["sgd"], "steps": 9, "start": {"k": 0},
+                                      "ranges": [(-1, 3), (0, 5)]}),
+    "function": ("-e 'xw = sin(xa)' --range -1:2 --tangent 1 --order 2",
+                 (SINE, -1, 2), {"tangent": 1, "order": 2}),
+    "batches": (f"-e '{TEXT}' --batches 2 --epochs 1 --seed 3",
+                (GRAPH,), {"batches": 2, "epochs": 1, "seed": 3}),
+    "boundary": ("plane.json --data plane.csv", ("plane.json", "plane.csv"), {}),
+    "descent": (f"-e '{TEXT}' --steps 20", (GRAPH,), {"steps": 20}),
+    "activations": ("--depth 2 --width 4 --epochs 1",
+                    (), {"depth": 2, "width": 4, "epochs": 1}),
+    "noise": ("-e 'xw = k*xa; parameter k = 3' --start k=1 --steps 9 --seeds 2",
+              (LINE,), {"start": {"k": 1}, "steps": 9, "seeds": 2}),
+    "gradients": ("-e 'xh = sin(xa); xw = sin(xh)' --at xa=1", (CHAIN, {"xa": 1}), {}),
+    "variance": (f"-e '{TEXT}' --batches 20", (GRAPH,), {"batches": 20}),
+    "workers": ("team.json --until 5", ("team.json",), {"until": 5}),
+    "points": ("-e 'xw = sin(xa)' --at xa=0:2:5", (SINE, {"xa": [0, 0.5, 1, 1.5, 2]}), {}),
+}  # fmt: skip
+QUICK = ("error",)
 
 
 @pytest.mark.parametrize(
@@ -153,12 +114,12 @@ def test_the_command_draws_the_picture_of_the_function(
     kind: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
-    options, draw = CASES[kind]
-    good("plot", kind, *shlex.split(options), "--title", kind, "--dark", "-o",
-         tmp_path / "command.svg")  # fmt: skip
-    save_figure(draw(title=kind, dark=True), tmp_path / "function.svg")
-    drawn = [(tmp_path / f"{name}.svg").read_bytes() for name in ("command", "function")]
-    assert drawn[0] == drawn[1]
+    options, arguments, keywords = CASES[kind]
+    line = (kind, *shlex.split(options), "--title", kind, "--dark")
+    good("plot", *line, "-o", tmp_path / "command.svg")
+    figure = getattr(plot, kind)(*arguments, title=kind, dark=True, **keywords)
+    save_figure(figure, tmp_path / "function.svg")
+    assert (tmp_path / "command.svg").read_bytes() == (tmp_path / "function.svg").read_bytes()
 
 
 def test_runs_are_objects_files_and_dictionaries(
