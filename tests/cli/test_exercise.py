@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
+import re
 from pathlib import Path
 
 from tests.approval import approved
@@ -55,13 +54,8 @@ def test_the_table_and_the_page_of_a_class_have_the_columns_of_the_roster(tmp_pa
     approved(done.stderr, "zoe.csv")
     approved(done.stderr, "Eve")
     table = (tmp_path / "answers.csv").read_text(encoding="utf-8")
-    rows = {row["submission"]: row for row in csv.DictReader(io.StringIO(table))}
-    assert rows["soren.md"]["Student ID"] == "s1"
-    assert rows["soren.md"]["Section"] == "'=1+1", "no formula for a spreadsheet"
-    assert rows["s2.csv"]["Name"] == "Пётр"
-    assert [rows[n]["possible"] for n in ("soren.md", "s2.csv", "zoe.csv")] == ["20", "20", "20"]
-    assert rows["soren.md"]["percent"] == "100.0"
-    assert (rows["soren.md"]["problem 1"], rows["s2.csv"]["problem 2"]) == ("10", "0")
+    table = re.sub(r"\d\.\d\d(?=,[^,]*,\d+\.\d,)", "SECONDS", table)
+    approved(table, "s1 ... '=1+1 ... Пётр")  # no formula for a spreadsheet
     page = (tmp_path / "answers.html").read_text(encoding="utf-8")
     assert "100 %" in page
     assert "10 of 10" in page

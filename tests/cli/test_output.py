@@ -252,3 +252,12 @@ def test_the_engine_cpu_without_llvmlite_gives_the_reason(monkeypatch: pytest.Mo
     cpu = next(engine for engine in cgprimer.engines() if engine.name == "cpu")
     assert (cpu.available, cpu.detail) == (False, "")
     assert "llvmlite" in cpu.reason
+
+
+def test_pictures_and_pages_show_the_loss(tmp_path: Path) -> None:
+    text = "input x = 2; parameter w = 0.5; z = w*x"
+    good("draw", "-e", text, "--loss", "(z - y)^2", "-o", "g.dot", cwd=tmp_path)
+    assert "loss" in (tmp_path / "g.dot").read_text()
+    line = ("step", "-e", text, "--loss", "squared-error", "--at", "target=1", "--quiz")
+    good(*line, "-o", "s.html", cwd=tmp_path)
+    assert '"target":"loss"' in (tmp_path / "s.html").read_text()
