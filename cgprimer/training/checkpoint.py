@@ -16,9 +16,8 @@ from cgprimer.core.derivatives import running_statistics
 from cgprimer.errors import CgprimerError, DataError, UsageError, join_names
 from cgprimer.expressions import ExpressionGraph, parse
 from cgprimer.support.files import convert_path
-from cgprimer.tapes import elements
 from cgprimer.training.data.data_sources import report_read_errors
-from cgprimer.training.parameter_vector import ParameterVectors
+from cgprimer.training.resumption import reorder_parameters
 from cgprimer.training.runs import FORMAT, RUN, VERSION, TrainingRun, explain_difference
 from cgprimer.training.settings import SETTING_NAMES, validate_setting
 
@@ -54,7 +53,7 @@ def load_run(path: str | Path, graph: ExpressionGraph | None = None) -> Training
         raise DataError(f"{path} does not contain a run saved by cgprimer", hint=hint) from None
     graph = graph or run.graph
     _check_graph(run, graph, path)
-    _reorder_parameters(run, graph)
+    reorder_parameters(run, graph)
     run.graph = graph
     return run
 
@@ -69,18 +68,6 @@ def _check_graph(run: TrainingRun, graph: ExpressionGraph, path: Path) -> None:
                 raise UsageError(f"it has batchnorm statistics for {join_names(statistics)}")
         except UsageError as error:
             raise DataError(f"{path} is a run of a different graph: {error.message}") from None
-
-
-def _reorder_parameters(run: TrainingRun, graph: ExpressionGraph) -> None:
-    """Reorder the parameters and the optimizer state of a run to match a graph."""
-    names, vectors = list(run.parameters), ParameterVectors(graph)
-    saved_elements = (e for name in names for e in elements(name, vectors.shapes[name]))
-    positions = {element: k for k, element in enumerate(saved_elements)}
-    order = [positions[element] for element in vectors.elements]
-    run.parameters = {name: run.parameters[name] for name in graph.parameters}
-    run.recorded_parameters = {name: run.recorded_parameters[name] for name in graph.parameters}
-    run.last_parameters = {n: run.last_parameters[n] for n in names if run.last_parameters}
-    run.state = tuple(part[order] if part.ndim else part for part in run.state)
 
 
 def _parse_run(entries: dict[str, Any]) -> TrainingRun:

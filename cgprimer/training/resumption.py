@@ -10,6 +10,8 @@ import numpy as np
 
 from cgprimer.errors import DataError, UsageError
 from cgprimer.expressions import ExpressionGraph
+from cgprimer.tapes import elements
+from cgprimer.training.parameter_vector import ParameterVectors
 from cgprimer.training.runs import TrainingRun, explain_difference
 from cgprimer.training.settings import DEFAULT_SETTINGS, FIXED_ON_RESUME, RESUME_HINT
 from cgprimer.training.written_rules import State
@@ -41,8 +43,21 @@ def resume_run(
         name = settings["optimizer"]
         raise DataError(f"the state of the run does not match the optimizer {name!r}")
     run = deepcopy(replace(earlier, graph=None))  # a graph is immutable and large: not copied
+    reorder_parameters(run, graph)
     run.settings, run.stopped, run.reason, run.graph = settings, "finished", "", graph
     return run
+
+
+def reorder_parameters(run: TrainingRun, graph: ExpressionGraph) -> None:
+    """Reorder the parameters and the optimizer state of a run to match a graph."""
+    names, vectors = list(run.parameters), ParameterVectors(graph)
+    saved_elements = (e for name in names for e in elements(name, vectors.shapes[name]))
+    positions = {element: k for k, element in enumerate(saved_elements)}
+    order = [positions[element] for element in vectors.elements]
+    run.parameters = {name: run.parameters[name] for name in graph.parameters}
+    run.recorded_parameters = {name: run.recorded_parameters[name] for name in graph.parameters}
+    run.last_parameters = {n: run.last_parameters[n] for n in names if run.last_parameters}
+    run.state = tuple(part[order] if part.ndim else part for part in run.state)
 
 
 def _check_settings(earlier: TrainingRun, settings: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import cgprimer
 from cgprimer.core.graph import ExpressionGraph
-from cgprimer.errors import CgprimerError, DataError, NonFiniteError, ShapeError, UsageError
+from cgprimer.errors import CgprimerError, DataError, NonFiniteError, UsageError
 from cgprimer.training import python_updates
 from cgprimer.training.data import Dataset
 from cgprimer.training.identifiability import identifiability
@@ -22,10 +22,9 @@ from tests.approval import refused
 from tests.training.training_graphs import PLAIN
 
 Array = Any
-METHODS = ("finite-difference", "symbolic", "forward", "reverse", "path-sum")
 NETWORK = """
-    input x[4]
-    parameter W1[8,4], b1[8], W2[8,8], b2[8], w3[8], b3
+    input x[3]
+    parameter W1[4,3], b1[4], W2[4,4], b2[4], w3[4], b3
     xh = tanh(W1 @ x + b1)
     xg = tanh(W2 @ xh + b2)
     xo = w3 @ xg + b3
@@ -45,8 +44,8 @@ def scalar_network() -> ExpressionGraph:
         sums = (" + ".join(f"{weights}{i}_{j}*{inputs}{j}" for j in range(n)) for i in range(m))
         return [f"{out}{i} = tanh({total} + {bias}{i})" for i, total in enumerate(sums)]
 
-    lines = layer("xh", "W1_", "b1_", "x_", 8, 4) + layer("xg", "W2_", "b2_", "xh", 8, 8)
-    last = " + ".join(f"w3_{i}*xg{i}" for i in range(8))
+    lines = layer("xh", "W1_", "b1_", "x_", 4, 3) + layer("xg", "W2_", "b2_", "xh", 4, 4)
+    last = " + ".join(f"w3_{i}*xg{i}" for i in range(4))
     return cgprimer.parse([*lines, f"xo = {last} + b3"])
 
 
@@ -57,13 +56,8 @@ def point(seed: int = 0) -> dict[str, Array]:
 
 
 @cache
-def network_data(samples: int = 300) -> Dataset:
-    return cgprimer.make_dataset(network(), truth=point(5), samples=samples, seed=3)
-
-
-def scalar_data() -> Dataset:
-    columns = {f"x_{j}": network_data().inputs["x"][:, j] for j in range(4)}
-    return Dataset.from_arrays(columns, {"xo": network_data().targets["xo"]})
+def network_data() -> Dataset:
+    return cgprimer.make_dataset(network(), truth=point(5), samples=120, seed=3)
 
 
 def split(values: dict[str, Array]) -> dict[str, float]:
@@ -77,19 +71,19 @@ def split(values: dict[str, Array]) -> dict[str, float]:
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 def test_a_network_trains_as_the_same_network_of_scalars(optimizer: str) -> None:
+    columns = {f"x_{j}": column for j, column in enumerate(network_data().inputs["x"].T)}
+    data = Dataset.from_arrays(columns, network_data().targets)
     rules: dict[str, Any] = {"optimizer": optimizer, "learning_rate": 0.01, "epochs": 2}
-    expected = cgprimer.train(
-        scalar_network(), scalar_data(), start=split(point()), engine="numpy", **rules
-    )
-    call = loss_and_gradient(scalar_network(), scalar_data(), engine="numpy")
-    loss, gradient = call(split(point()))
+    rules["batch_size"] = 10
+    expected = cgprimer.train(scalar_network(), data, start=split(point()), engine="numpy", **rules)
+    loss, gradient = loss_and_gradient(scalar_network(), data, engine="numpy")(split(point()))
     for engine in ("plain", "auto"):
         found = loss_and_gradient(network(), network_data(), engine=engine)(point())
         assert found[0] == pytest.approx(loss, rel=1e-12)
-        assert found[1]["W1"].shape == (8, 4)
+        assert found[1]["W1"].shape == (4, 3)
         assert split(found[1]) == pytest.approx(gradient, rel=1e-9, abs=1e-9)
         run = cgprimer.train(network(), network_data(), start=point(), engine=engine, **rules)
-        assert run.loss < 0.6 * run.start_loss
+        assert run.loss < 0.9 * run.start_loss
         assert run.step_losses == pytest.approx(expected.step_losses, rel=1e-9)
         assert split(run.parameters) == pytest.approx(expected.parameters, rel=1e-7)
         assert type(run.parameters["b3"]) is float
@@ -136,24 +130,24 @@ def test_gradients_of_random_networks_are_directional_derivatives(data: st.DataO
     )
     samples = data.draw(st.integers(1, 5))
     made = cgprimer.make_dataset(graph, truth=way, samples=samples, noise=0.1)
-    loss, gradient = loss_and_gradient(graph, made, engine="plain")(at)
+    call = loss_and_gradient(graph, made, engine="plain")
+    loss, gradient = call(at)
     other, slopes = loss_and_gradient(graph, made, engine="cpu")(at)
     assert other == pytest.approx(loss, rel=1e-10)
     for name, value in gradient.items():
         np.testing.assert_allclose(slopes[name], value, rtol=1e-9, atol=1e-9)
-    call, h = loss_and_gradient(graph, made), 1e-6
-    high, low = (call({p: at[p] + s * h * way[p] for p in at})[0] for s in (1, -1))
+    high, low = (call({p: at[p] + h * way[p] for p in at})[0] for h in (1e-6, -1e-6))
     along = sum(float(np.sum(gradient[p] * way[p])) for p in at)
-    assert along == pytest.approx((high - low) / (2 * h), rel=1e-4, abs=1e-5 * (1 + loss))
+    assert along == pytest.approx((high - low) / 2e-6, rel=1e-4, abs=1e-5 * (1 + loss))
 
 
 def test_auto_expands_small_networks_but_not_large_matrices() -> None:
     large = cgprimer.parse("input x[64]; parameter W[128,64], v[128]; xo = v @ tanh(W @ x)")
     assert Objective(network(), samples=100_000).in_numbers
     assert not Objective(network(), samples=1).in_numbers  # faster than compiling
-    assert not Objective(large, samples=100_000).in_numbers
-    first = Objective(large, samples=100_000)
-    assert Objective(large, samples=100_001).runner is first.runner is not None
+    first, second = (Objective(large, samples=samples) for samples in (100_000, 100_001))
+    assert not first.in_numbers
+    assert second.runner is first.runner is not None
 
 
 def test_arrays_without_inputs() -> None:
@@ -196,9 +190,8 @@ def test_only_matrices_are_updated_in_single_precision() -> None:
     assert (arrays.precision, scalars.precision) == (np.float32, np.float64)
     columns = arrays.columns(network_data())
     assert {column.dtype for column in columns.values()} == {np.dtype(np.float32)}
-    rules: dict[str, Any] = {"start": point(), "learning_rate": 1e-3, "epochs": 2}
     exact, single = (
-        cgprimer.train(network(), network_data(), dtype=dtype, **rules)
+        cgprimer.train(network(), network_data(), start=point(), dtype=dtype, epochs=2)
         for dtype in ("float64", "float32")
     )
     assert single.step_losses == pytest.approx(exact.step_losses, rel=1e-4)
@@ -221,31 +214,25 @@ def test_epochs_copy_samples_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.step_losses == whole.step_losses
 
 
-@pytest.mark.parametrize(
-    ("start", "error"),
-    [
-        ({"b1": [1.0, 2.0]}, ShapeError), ({"b1": np.ones((3, 8))}, ShapeError),
-        ({"b3": [1.0, 2.0]}, UsageError), ({"b1": [[1.0], [2.0, 3.0]]}, UsageError),
-        ({"b1": np.full(8, np.nan)}, UsageError), ({"b1": np.full(8, "a")}, UsageError),
-        ({"b1": np.ones(8, complex)}, UsageError), ({"b1": None}, UsageError),
-    ],
-)  # fmt: skip
-def test_parameters_of_other_shapes_are_refused(start: Any, error: type[CgprimerError]) -> None:
-    (name,) = start
-    with refused(error, name):
-        cgprimer.train(network(), network_data(), start=start)
-    if repr(start[name]) != repr(np.full(8, np.nan)):  # a loss may be evaluated at nan
+def test_parameters_of_other_shapes_are_refused() -> None:
+    call = loss_and_gradient(network(), network_data())
+    for name, value in (
+        ("b1", [1.0, 2.0]), ("b1", np.ones((3, 4))), ("b3", [1.0, 2.0]), ("b1", [[1.0], [2, 3]]),
+        ("b1", np.full(4, "a")), ("b1", np.ones(4, complex)), ("b1", None),
+    ):  # fmt: skip
         with refused(CgprimerError, name):
-            loss_and_gradient(network(), network_data())({**point(), **start})
+            cgprimer.train(network(), network_data(), start={name: value})
+        with refused(CgprimerError, name):
+            call({**point(), name: value})
+    with refused(UsageError, "b1"):  # a loss may be evaluated at nan
+        cgprimer.train(network(), network_data(), start={"b1": np.full(4, np.nan)})
 
 
 def test_data_of_other_shapes_are_refused() -> None:
-    inputs = {"x": np.ones((5, 3))}
-    with refused(DataError, "'x' ... [4] ... x[3]"):
-        cgprimer.train(network(), Dataset.from_arrays(inputs, {"xo": np.ones(5)}))
-    data = Dataset.from_arrays({"x": np.ones((5, 4))}, {"xo": np.ones((5, 1))})
-    with refused(DataError, "'xo' ... [1]"):
-        loss_and_gradient(network(), data)
+    for width, targets in ((2, np.ones(5)), (3, np.ones((5, 1)))):
+        data = Dataset.from_arrays({"x": np.ones((5, width))}, {"xo": targets})
+        with refused(DataError):
+            cgprimer.train(network(), data)
 
 
 @pytest.mark.parametrize("engine", ["plain", "cpu"])
@@ -263,17 +250,13 @@ def test_elements_that_are_not_finite_are_named(engine: str) -> None:
 def test_runs_are_converted_to_scalars() -> None:
     run = cgprimer.train(network(), network_data(), epochs=2)
     last = f"{run.parameters['b3']:.6g}"
-    assert repr(run).endswith(f"W1[8,4], b1[8], W2[8,8], b2[8], w3[8], b3={last}>")
+    assert repr(run).endswith(f"W1[4,3], b1[4], W2[4,4], b2[4], w3[4], b3={last}>")
     scalars = run.in_numbers()
-    assert len(scalars.parameters) == 8 * 4 + 8 + 64 + 8 + 8 + 1
-    assert scalars.parameters["W2[3,5]"] == run.parameters["W2"][3, 5]
-    assert scalars.truth["b1[7]"] == run.truth["b1"][7]
+    assert len(scalars.parameters) == 4 * 3 + 4 + 16 + 4 + 4 + 1
+    assert scalars.parameters["W2[3,1]"] == run.parameters["W2"][3, 1]
+    assert scalars.truth["b1[2]"] == run.truth["b1"][2]
     recorded = [value[0, 1] for value in run.recorded_parameters["W1"]]
     assert scalars.recorded_parameters["W1[0,1]"] == recorded
-    figure = cgprimer.plot.parameters(run, names=["W1[0,1]", "b3"])
-    assert [axes.get_title() for axes in figure.axes] == ["W1[0,1]", "b3"]
-    with refused(UsageError, "'b1"):
-        cgprimer.plot.parameters(run, names="b1[9]")
 
 
 def test_identifiability_of_elements() -> None:

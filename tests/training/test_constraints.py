@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cgprimer
-from cgprimer.errors import CgprimerError, UsageError
+from cgprimer.errors import UsageError
 from cgprimer.training.constraints import (
     Constraints,
     constraints,
@@ -26,7 +25,7 @@ from cgprimer.training.parameter_vector import ParameterVectors
 from cgprimer.training.schedules import rates
 from cgprimer.training.update_rules import record_update
 from tests.approval import refused
-from tests.training.training_graphs import PLAIN, lecture, lecture_data, line, line_data
+from tests.training.training_graphs import PLAIN, lecture, lecture_data, line_data
 
 ENGINES = ("plain", "numpy", "cpu")
 NOTHING = Dataset.from_arrays({}, {"xw": [0.0]})
@@ -141,24 +140,6 @@ def test_elements_of_arrays_are_constrained(engine: str) -> None:
     assert run.loss < run.start_loss
 
 
-@pytest.mark.parametrize("name", ["adam", "v = 0.9*v + g; p = p - rate*v", "l-bfgs"])
-def test_constrained_runs_are_resumed(name: str, tmp_path: Path) -> None:
-    arguments: dict[str, Any] = {
-        "optimizer": name, "learning_rate": 1e-5, "l2": 0.1, "freeze": ["cd"], "schedule": "steps",
-        "bounds": {"ab": (0, 0.5)}, "hyper": {"every": 2},
-    }  # fmt: skip
-    whole = cgprimer.train(lecture(), lecture_data(50), epochs=4, **arguments)
-    half = cgprimer.train(lecture(), lecture_data(50), epochs=2, **arguments)
-    half.save(tmp_path / "run.json")
-    earlier = cgprimer.load_run(tmp_path / "run.json")
-    rest = cgprimer.train(lecture(), lecture_data(50), epochs=4, resume=earlier, **arguments)
-    if name == "l-bfgs":  # without the memory of earlier iterations
-        assert rest.loss <= half.loss
-    else:
-        assert rest.parameters == whole.parameters
-    assert len(half.state) == {"a": 3, "v": 1, "l": 0}[name[0]]
-
-
 @pytest.mark.parametrize(
     ("schedule", "arguments", "expected"),
     [
@@ -185,40 +166,3 @@ def test_schedules(schedule: str, arguments: dict[str, Any], expected: list[floa
             schedule=schedule, start={"k": 0.0}, **arguments,
         )  # fmt: skip
         assert run.parameters["k"] == pytest.approx(-sum(expected), rel=1e-14)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "values"),
-    [
-        ({"schedule": "cosin"}, "'cosin' ... 'cosine'"),
-        ({"schedule": "rate/(1 + dec*t)"}, "'dec' ... --hyper dec="),
-        ({"schedule": "rate*(1 - t)"}, "-0"),
-        ({"schedule": "rate/t"}, "inf ... 1"),
-        ({"schedule": "rate*"}, ""),
-        ({"schedule": "sin(rate, 2)"}, "sin"),
-        ({"schedule": "exponential", "hyper": {"gama": 0.9}}, "'gama' ... 'gamma'"),
-        ({"schedule": "steps", "hyper": {"every": 0}}, "every"),
-        ({"warm_up": -1}, "warm_up ... 0"),
-        ({"l2": -1}, "l2 ... 0"),
-        ({"l2": {"kk": 1}}, "'kk'"),
-        ({"l1": "a"}, ""),
-        ({"bounds": {"k": 1}}, "k=0:1"),
-        ({"bounds": {"k": (2, 1)}}, "ascend"),
-        ({"bounds": {"k": (0, 1)}, "start": {"k": 2}}, "k"),
-        ({"freeze": ["k", "b"]}, ""),
-        ({"freeze": ["q"]}, "'q'"),
-        ({"freeze": ["k[0]"]}, "k[0]"),
-        ({"freeze": ["k"], "bounds": {"k": (5, 10)}}, "k"),
-        ({"max_norm": 0}, ""),
-        ({"max_norm": {"k+q": 1}}, "'q'"),
-        ({"max_norm": 1, "norm": 0.5}, "norm ... 1"),
-        ({"max_norm": 1, "bounds": {"k": (5, 10)}}, "max_norm ... 1"),
-        ({"max_norm": 1, "norm": "inf", "bounds": {"k": (-9, -2)}}, "max_norm ... 1"),
-        ({"scale": 2}, ""),
-        ({"norm": 1}, "1 ... p ... max_norm ... --max-norm"),
-        ({"batch_size": 1_000_000}, "1,000,000 ... --batch-size"),
-    ],
-)
-def test_wrong_arguments(arguments: dict[str, Any], values: str) -> None:
-    with refused(CgprimerError, values):
-        cgprimer.train(line(), line_data(), **arguments)

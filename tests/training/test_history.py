@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.errors import DataError, UsageError
+from cgprimer.errors import UsageError
 from cgprimer.training.data import Dataset
 from cgprimer.training.loop import TrainingRun, train
 from cgprimer.training.parameter_snapshots import MAX_RECORDS, RecordingSchedule, plan_recording
@@ -62,22 +62,6 @@ def test_a_fraction_of_the_samples_is_held_out() -> None:
     assert run.parameters == same.parameters
     assert run.validation_losses == same.validation_losses
     assert (run.settings["samples"], run.settings["validation_samples"]) == (200, 50)
-
-
-@pytest.mark.parametrize(
-    ("validation", "kind", "values"),
-    [
-        (0.0, UsageError, ""), (1.0, UsageError, ""), (-0.5, UsageError, ""),
-        (float("nan"), UsageError, ""), ("0.2", UsageError, "0.2"), (True, UsageError, ""),
-        (0.01, DataError, ""), (0.95, DataError, ""),
-        (Dataset.from_arrays({"xa": [1.0]}, {"xv": [1.0]}), DataError, "'xw'"),
-        (Dataset.from_arrays({"xa": [1.0]}, {"xw": [np.nan]}), DataError, "0"),
-        (Dataset.from_arrays({"xa": []}, {"xw": []}), DataError, ""),
-    ],
-)  # fmt: skip
-def test_wrong_validation(validation: Any, kind: type[Exception], values: str) -> None:
-    with refused(kind, values):
-        train(line(), line_data(), validation=validation)
 
 
 def test_validation_losses_that_are_missing_or_not_finite_are_nan(tmp_path: Path) -> None:

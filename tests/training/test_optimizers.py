@@ -57,9 +57,6 @@ def test_default_hyperparameters_are_those_of_the_publications() -> None:
         "adamw": {**adam, "weight_decay": 0.01}, "coordinates": {"block": 1},
         "l-bfgs": {"memory": 10},
     }  # fmt: skip
-    for name in OPTIMIZERS:
-        run = cgprimer.train(line(), line_data(), optimizer=name, learning_rate=0.1, epochs=60)
-        assert run.loss < 0.5 * run.start_loss, name
 
 
 def test_first_step_of_adam_is_the_rate_times_the_sign() -> None:
@@ -75,9 +72,13 @@ def test_first_step_of_adam_is_the_rate_times_the_sign() -> None:
         optimizer("adan")
 
 
-@pytest.mark.parametrize("shuffle", [False, True])
+@pytest.mark.parametrize(
+    ("shuffle", "reduction"), [(False, "mean"), (True, "mean"), (False, "sum")]
+)
 @pytest.mark.parametrize("batch", [1, 2, 5, None])
-def test_updates_use_the_mean_gradients_of_batches(batch: int | None, shuffle: bool) -> None:
+def test_updates_use_the_gradients_of_batches(
+    batch: int | None, shuffle: bool, reduction: str
+) -> None:
     data = line_data()
     inputs, (k, b), losses, epoch_losses = data.inputs["xa"], (START["k"], START["b"]), [], []
     for epoch in range(2):
@@ -86,28 +87,24 @@ def test_updates_use_the_mean_gradients_of_batches(batch: int | None, shuffle: b
         for first in range(0, 5, batch or 5):
             xa = inputs[order[first : first + (batch or 5)]]
             error = k * xa + b - (3 * xa - 1)
-            losses.append((error**2).mean())
+            losses.append((error**2).mean())  # whatever the reduction
             total += (error**2).sum()
-            k, b = k - 0.05 * (2 * error * xa).mean(), b - 0.05 * (2 * error).mean()
+            rate = 0.02 * (len(xa) if reduction == "sum" else 1)
+            k, b = k - rate * (2 * error * xa).mean(), b - rate * (2 * error).mean()
         epoch_losses.append(total / 5)
     before = {name: column.copy() for name, column in data.columns.items()}
     for engine in ENGINES:
         run = cgprimer.train(
-            line(), data, learning_rate=0.05, epochs=2, start=START, batch_size=batch, seed=7,
-            shuffle=shuffle, engine=engine, **PLAIN,
+            line(), data, learning_rate=0.02, epochs=2, start=START, batch_size=batch, seed=7,
+            shuffle=shuffle, reduction=reduction, engine=engine, **PLAIN,
         )  # fmt: skip
         assert run.parameters == pytest.approx({"k": k, "b": b}, rel=1e-12)
         assert run.step_losses == pytest.approx(losses, rel=1e-12)
         assert run.epoch_losses == pytest.approx(epoch_losses, rel=1e-12)
-        assert run.start_loss == pytest.approx(
-            ((0.25 - 3) * inputs + 1.5) @ ((0.25 - 3) * inputs + 1.5) / 5
-        )
+        errors = (START["k"] - 3) * inputs + START["b"] + 1
+        assert run.start_loss == pytest.approx(errors @ errors / 5)
         assert run.steps == len(losses)
-    for name, column in data.columns.items():
-        np.testing.assert_array_equal(column, before[name])
-    other = cgprimer.train(line(), data, learning_rate=0.05, epochs=2, start=START, batch_size=2,
-                           seed=8, **PLAIN)  # fmt: skip
-    assert other.parameters != run.parameters
+    np.testing.assert_equal(data.columns, before)
 
 
 @pytest.mark.parametrize("engine", ["numpy", "cpu"])
@@ -184,30 +181,6 @@ def test_wrong_rules_are_marked_in_their_text(
         assert lines[carets - 1].ljust(99)[begin : begin + lines[carets].count("^")] == marked
 
 
-@pytest.mark.parametrize(
-    ("settings", "values"),
-    [
-        ({"optimizer": "momentum", "hyper": {"bta": 0.9}}, "'bta' ... 'beta'"),
-        ({"optimizer": "momentum", "hyper": {"beta": 1.0}}, "0 ... 1"),
-        ({"hyper": {"epsilon": -1.0}}, "0"),
-        ({"hyper": {"beta1": "a"}}, ""),
-        ({"hyper": [1]}, ""),
-        ({"optimizer": "l-bfgs", "l1": 0.1}, "l1"),
-        ({"optimizer": "l-bfgs", "max_norm": 1}, "max_norm"),
-        ({"optimizer": "coordinates", "hyper": {"block": 0}}, "1"),
-        ({"optimizer": "coordinates", "hyper": {"block": 1.5}}, ""),
-        ({"optimizer": "coordinates", "carry": True}, ""),
-    ],
-)
-def test_wrong_hyperparameters(settings: dict[str, Any], values: str) -> None:
-    with refused(UsageError, values):
-        cgprimer.train(line(), line_data(), **settings)
-
-
-def lion(p: Array, g: Array, state: tuple[Array, ...], rate: float) -> tuple[Array, Any]:
-    return p - rate * np.sign(0.9 * state[0] + 0.1 * g), (0.99 * state[0] + 0.01 * g,)
-
-
 def adamax(p: Array, g: Array, state: tuple[Array, ...], rate: float) -> tuple[Array, Any]:
     first, largest, steps = 0.9 * state[0] + 0.1 * g, np.maximum(0.999 * state[1], abs(g)), state[2]
     moved = p - rate * first / (1 - 0.9 ** (steps + 1)) / (largest + 1e-8)
@@ -215,11 +188,8 @@ def adamax(p: Array, g: Array, state: tuple[Array, ...], rate: float) -> tuple[A
 
 
 def signed_root(p: Array, g: Array, state: Any, rate: float) -> tuple[Array, Any]:
-    return p - rate * (1 - 2 * (g < 0)) * abs(-g) ** 0.5, state
-
-
-def selected(p: Array, g: Array, state: Any, rate: float) -> tuple[Array, Any]:
-    return p - 0.001 * rate * np.where(g > 0, g, 2 * g), state
+    step = (1 - 2 * (g < 0)) * abs(-g) ** 0.5 + np.where(g > 0, np.sign(g), 2 * g)
+    return p - rate * step, state
 
 
 def clipped(p: Array, g: Array, state: Any, rate: float) -> tuple[Array, Any]:
@@ -232,20 +202,17 @@ def first_doubled(p: Array, g: Array, state: Any, rate: float) -> tuple[Array, A
     return p - rate * factor * g, (state[0] + 1,)
 
 
-def zeros(parameters: Array) -> tuple[Array, ...]:
-    return (np.zeros_like(parameters),)
+def stateless(_: Array) -> tuple[Array, ...]:
+    return ()
 
 
 RECORDED = {
-    "lion": (lion, zeros),
     "adamax": (adamax, lambda p: (np.zeros_like(p), np.zeros_like(p), np.array(0.0))),
-    "signed-root": (signed_root, lambda _: ()),
-    "selected": (selected, lambda _: ()),
+    "signed-root": (signed_root, stateless),
 }
 NOT_RECORDED = {
-    "clipped": (clipped, lambda _: ()),
-    "by-mean": (lambda p, g, s, rate: (p - rate * (g - np.mean(g)), s), lambda _: ()),
-    "by-sum": (lambda p, g, s, rate: (p - rate * sum(np.atleast_1d(g)), s), lambda _: ()),
+    "clipped": (clipped, stateless),
+    "by-sum": (lambda p, g, s, rate: (p - rate * sum(np.atleast_1d(g)), s), stateless),
     "first-doubled": (first_doubled, lambda _: (np.array(0.0),)),
 }
 
@@ -285,19 +252,19 @@ def test_registered_rules_run_as_in_python(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("update", "start", "values"),
+    ("update", "start"),
     [
-        (lambda p, g, state, rate: p, lambda _: (), ""),
-        (lambda p, g, state, rate: (p[:1], state), lambda _: (), ""),
-        (lambda p, g, state, rate: (p, ()), zeros, ""),
-        (lambda p, g, state, rate: (p, state), lambda _: (np.zeros(7),), ""),
-        (lambda p, g, state, rate: (p - unknown, state), lambda _: (), "NameError"),  # noqa: F821
-        (lambda p, g: (p, ()), lambda _: (), ""),
-        (5, lambda _: (), ""),
+        (lambda p, g, state, rate: p, stateless),
+        (lambda p, g, state, rate: (p[:1], state), stateless),
+        (lambda p, g, state, rate: (p, ()), lambda p: (np.zeros_like(p),)),
+        (lambda p, g, state, rate: (p, state), lambda _: (np.zeros(7),)),
+        (lambda p, g, state, rate: (p - unknown, state), stateless),  # noqa: F821
+        (lambda p, g: (p, ()), stateless),
+        (5, stateless),
     ],
 )
-def test_updates_that_fail_cannot_be_registered(update: Any, start: Any, values: str) -> None:
-    with refused(UsageError, values):
+def test_updates_that_fail_cannot_be_registered(update: Any, start: Any) -> None:
+    with refused(UsageError):
         cgprimer.register_optimizer("mine", update, start=start)
     with refused(UsageError, "'mine'"):
         cgprimer.train(line(), line_data(), optimizer="mine")
@@ -305,7 +272,7 @@ def test_updates_that_fail_cannot_be_registered(update: Any, start: Any, values:
 
 def test_names_of_built_in_rules_and_losses_cannot_be_changed() -> None:
     for call in (
-        lambda: cgprimer.register_optimizer("adam", lion, start=zeros),
+        lambda: cgprimer.register_optimizer("adam", clipped, start=stateless),
         lambda: cgprimer.register_loss("squared-error", "out"),
         lambda: cgprimer.unregister_optimizer("adam"),
         lambda: cgprimer.unregister_loss("adam"),
@@ -314,22 +281,16 @@ def test_names_of_built_in_rules_and_losses_cannot_be_changed() -> None:
             call()
 
 
-def bowl() -> tuple[Any, Dataset]:
-    """Return 2x^2 + 3y^2, whose output is the loss."""
-    graph = cgprimer.parse("xw = 2*x1^2 + 3*y^2; parameter x1")
-    return graph, Dataset.from_arrays({}, {"xw": [0.0]})
-
-
 @pytest.mark.parametrize("engine", ENGINES)
 def test_two_coordinate_steps_reach_the_minimum_in_either_order(engine: str) -> None:
-    """Case F12."""
-    graph, data = bowl()
+    """Case F12: 2x^2 + 3y^2, whose output is the loss."""
+    bowl = cgprimer.parse("xw = 2*x1^2 + 3*y^2; parameter x1")
     second_losses = set()
     for seed in range(6):
         run = cgprimer.train(
-            graph, data, optimizer="coordinates", learning_rate=1.0, schedule="constant", epochs=2,
-            scale={"x1": 1 / 4, "y": 1 / 6}, start={"x1": 4, "y": 5}, loss="out", seed=seed,
-            engine=engine,
+            bowl, Dataset.from_arrays({}, {"xw": [0.0]}), optimizer="coordinates", epochs=2,
+            learning_rate=1.0, schedule="constant", scale={"x1": 1 / 4, "y": 1 / 6}, loss="out",
+            start={"x1": 4, "y": 5}, seed=seed, engine=engine,
         )  # fmt: skip
         assert run.parameters == pytest.approx({"x1": 0.0, "y": 0.0}, abs=1e-14)
         assert run.step_losses[0] == pytest.approx(107.0)
@@ -340,27 +301,26 @@ def test_two_coordinate_steps_reach_the_minimum_in_either_order(engine: str) -> 
 @pytest.mark.parametrize("engine", ["plain", "cpu"])
 def test_coordinates_of_arrays(engine: str) -> None:
     graph = cgprimer.parse("input x[3]; parameter W[2,3], b[2]; xo = sum(tanh(W @ x + b))")
-    truth = {"W": np.ones((2, 3)), "b": np.zeros(2)}
-    data = cgprimer.make_dataset(graph, truth=truth, samples=50)
+    data = cgprimer.make_dataset(graph, truth={"W": 1.0, "b": 0.0}, samples=20)
     rules: dict[str, Any] = {"optimizer": "coordinates", "batch_size": None, "engine": engine}
-    run = cgprimer.train(graph, data, epochs=100, **rules)
-    assert run.loss < 0.5 * run.start_loss
-    one = cgprimer.train(
-        graph, data, epochs=1, hyper={"block": 3}, freeze=["W"], start={"W": 0.5}, **rules
-    )
-    changed = {name for name, value in one.in_numbers().parameters.items()
-               if value != one.in_numbers().start[name]}  # fmt: skip
-    assert changed == {"b[0]", "b[1]"}
+    run = cgprimer.train(graph, data, epochs=40, **rules)
+    assert run.loss < 0.8 * run.start_loss
+    rules |= {"hyper": {"block": 3}, "freeze": ["W"], "start": {"W": 0.5}}
+    one = cgprimer.train(graph, data, epochs=1, **rules)
+    assert (one.parameters["b"] != one.start["b"]).all()
+    np.testing.assert_array_equal(one.parameters["W"], one.start["W"])
 
 
 def test_l_bfgs_stops_at_the_minimum() -> None:
-    run = cgprimer.train(lecture(), lecture_data(), optimizer="l-bfgs", epochs=200)
+    run = cgprimer.train(lecture(), lecture_data(20), optimizer="l-bfgs", epochs=200)
     assert run.loss < 1e-18
     assert run.stopped == "converged"
     assert run.steps == run.epochs == len(run.step_losses) < 200
-    few = cgprimer.train(lecture(), lecture_data(), optimizer="l-bfgs", epochs=3)
-    assert (few.stopped, few.steps) == ("finished", 3)
+    few = cgprimer.train(lecture(), lecture_data(20), optimizer="l-bfgs", epochs=3)
+    assert (few.stopped, few.steps, few.state) == ("finished", 3, ())
     assert few.step_losses == pytest.approx(run.step_losses[:3], rel=1e-9)
+    more = cgprimer.train(lecture(), lecture_data(20), optimizer="l-bfgs", epochs=5, resume=few)
+    assert more.loss <= few.loss  # without the memory of earlier iterations
     ridge = cgprimer.train(line(), line_data(), optimizer="l-bfgs", epochs=99, l2=0.1)
     x = np.stack([line_data().inputs["xa"], np.ones(5)], axis=1)
     expected = np.linalg.solve(x.T @ x / 5 + 0.1 * np.eye(2), x.T @ line_data().targets["xw"] / 5)
