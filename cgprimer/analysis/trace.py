@@ -313,7 +313,7 @@ def _find_varying_values(primal: Tape) -> list[bool]:
 def _broadcast_value(value: Value, shape: Shape) -> Value:
     """Broadcast a value to a shape; the empty shape gives a float."""
     if isinstance(value, float) and not shape:
-        return value
+        return float(value)  # without numpy's type, which tables would show
     import numpy as np
 
     if not shape:  # complex arithmetic returns an array of one sample

@@ -6,6 +6,7 @@ import csv
 import io
 import math
 from collections.abc import Callable
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -66,9 +67,8 @@ def test_reference_has_fifty_digits(formula: str, at: float, derivative: Callabl
      ("log(xa)", -1), ("sqrt(xa)", -1)],
 )  # fmt: skip
 def test_reference_is_nan_at_kinks_poles_and_outside_the_domain(formula: str, at: float) -> None:
-    assert mpmath.isnan(reference(f"xw = {formula}", xa=float(at)))
     graph = cgprimer.parse(f"xw = {formula} + k")
-    found = compare(graph, {"xa": at, "k": 1.0}, wrt=["xa", "k"], methods=["forward"])
+    found = compare(graph, {"xa": float(at), "k": 1.0}, wrt=["xa", "k"], methods=["forward"])
     assert found.reference is not None
     assert found.reference["xa"] == "nan"
     assert "xa" not in found.results[0].errors
@@ -135,8 +135,8 @@ def test_costs_of_the_methods() -> None:
     assert all(0 < result.seconds < 1 for result in found.results)
 
 
-@pytest.mark.parametrize("schemes", [("forward", "central", "complex-step")])
-def test_difference_schemes_are_separate_rows(schemes: tuple[str, ...]) -> None:
+def test_difference_schemes_are_separate_rows() -> None:
+    schemes = ("forward", "central", "complex-step")
     result = compare(LECTURE, {"xa": 0.5}, schemes=schemes)
     rows = [row for row in result.results if row.method == "finite-difference"]
     assert [row.name for row in rows] == [f"finite-difference ({s})" for s in schemes]
@@ -144,8 +144,7 @@ def test_difference_schemes_are_separate_rows(schemes: tuple[str, ...]) -> None:
     forward, central, _ = rows
     assert central.worst_error < 1e-9 < forward.worst_error < 1e-6
     assert result.result("finite-difference (forward)") is forward
-    listed = result.to_dict()["methods"][:3]
-    assert [one["scheme"] for one in listed] == [*schemes]
+    assert [one["scheme"] for one in result.to_dict()["methods"][:3]] == [*schemes]
     kink = compare(cgprimer.parse("xw = abs(k)*xa"), {"xa": 1, "k": 1}, schemes="complex-step")
     assert kink.results[0].refused
 
@@ -164,22 +163,17 @@ def test_a_method_that_refuses_is_a_row_with_the_reason() -> None:
 @pytest.mark.parametrize("engine", ["numpy", "cpu"])
 def test_value_of_an_inner_variable_and_of_an_input(engine: str) -> None:
     graph = cgprimer.parse("xx = k*xa; xw = xx^2; xv = log(xm)")
-    assert compare(graph, {"xa": 3, "k": 2}, of="xx", engine=engine).value == 6
-    assert compare(graph, {"xa": 3, "k": 2}, of="xw", engine=engine).value == 36
-    assert compare(graph, {"xa": 3}, of="xa", wrt="xa", engine=engine).value == 3
-    without_parameters = compare(cgprimer.parse("xw = xa*xb"), {"xa": 2, "xb": 3}, engine=engine)
+    how: Any = {"engine": engine, "methods": ["reverse"]}
+    assert compare(graph, {"xa": 3, "k": 2}, of="xx", **how).value == 6
+    assert compare(graph, {"xa": 3}, of="xa", wrt="xa", **how).value == 3
+    without_parameters = compare(cgprimer.parse("xw = xa*xb"), {"xa": 2, "xb": 3}, **how)
     assert without_parameters.result("reverse").derivatives == {"xa": 3.0, "xb": 2.0}
 
 
 def test_matrices_of_the_lecture_are_compared_by_element() -> None:
     found = compare(example("matrix_backpropagation"))
-    slopes = {"w1": [[2.0, 0.0], [4.0, 0.0]], "w2": [[4.0], [0.0]]}
-    expected = {
-        f"{name}[{i},{j}]": v
-        for name, rows in slopes.items()
-        for i, row in enumerate(rows)
-        for j, v in enumerate(row)
-    }
+    expected = {"w1[0,0]": 2.0, "w1[0,1]": 0.0, "w1[1,0]": 4.0, "w1[1,1]": 0.0,
+                "w2[0,0]": 4.0, "w2[1,0]": 0.0}  # fmt: skip
     assert found.wrt == tuple(expected)
     for result in found.results:
         assert result.derivatives == pytest.approx(expected, rel=1e-9, abs=1e-9), result.method
@@ -191,13 +185,12 @@ def test_matrices_of_the_lecture_are_compared_by_element() -> None:
     joined = read_json("compare", "matrix_backpropagation")
     assert (joined["wrt"], joined["at"]["w1"]) == (["w1", "w2"], [[1, -1], [0.5, -2]])
     for method in joined["methods"]:
-        for name, slope in slopes.items():
-            np.testing.assert_allclose(method["derivatives"][name], slope, atol=1e-9)
+        np.testing.assert_allclose(method["derivatives"]["w1"], [[2, 0], [4, 0]], atol=1e-9)
+        np.testing.assert_allclose(method["derivatives"]["w2"], [[4], [0]], atol=1e-9)
 
 
 def test_elements_and_rows_of_arrays() -> None:
-    softmax = example("softmax")
-    found = compare(softmax, of="s[2]", wrt=["x[-1]", "x"])
+    found = compare(example("softmax"), of="s[2]", wrt=["x[-1]", "x"])
     assert found.wrt == ("x[2]", "x[0]", "x[1]")
     s = np.exp([1.0, 2.0, 3.0]) / np.exp([1.0, 2.0, 3.0]).sum()
     row = s[2] * (np.eye(3)[2] - s)
@@ -208,19 +201,11 @@ def test_elements_and_rows_of_arrays() -> None:
     assert np.shape(found.at["W1"]) == (3, 2)
     passes = {result.method: result.passes for result in found.results}
     assert (passes["forward"], passes["finite-difference"]) == (2, 4)  # not those of all of W1
-    wide = "input x[50] = 0.5; parameter W[50,50] = 0.01; y = sum(tanh(W @ x)); output y"
+    wide = "input x[20] = 0.5; parameter W[20,20] = 0.02; y = sum(tanh(W @ x)); output y"
     one = compare(cgprimer.parse(wide), wrt="W[3,4]", methods=["forward", "reverse"])
-    slope = 0.5 * (1 - np.tanh(0.25) ** 2)
+    slope = 0.5 * (1 - np.tanh(0.2) ** 2)
     assert [r.derivatives["W[3,4]"] for r in one.results] == pytest.approx([slope] * 2)
     assert one.reference is not None
-
-
-def test_arrays_that_do_not_fit_are_refused() -> None:
-    with refused(UsageError, "'s' ... [3]"):
-        compare(example("softmax"))
-    graph = cgprimer.parse("input x[784] = 1; parameter W[128,784] = 1; y = sum(W @ x); output y")
-    with refused(UsageError, "100,352 elements of W"):
-        compare(graph)
 
 
 @pytest.mark.parametrize("style", ["text", "markdown", "latex", "csv"])
@@ -238,23 +223,21 @@ def test_tables_have_a_row_per_method(style: str) -> None:
         assert {len(row) for row in cells} == {len(header)}
 
 
-@pytest.mark.parametrize("text", ["x_w = k_1*xa", "x_w = a + b + c + d + f*k_1*xa^2"])
-def test_latex_headings_are_mathematics(text: str) -> None:
-    graph = cgprimer.parse(text)
-    at = dict.fromkeys((*graph.inputs, *graph.parameters), 1e-9)
-    shown = compare(graph, at).to_table("latex")
-    assert r"$\partial x_{w} / \partial k_{1}$" in shown
-    assert r"\cdot 10^{-" in shown
-    assert "dx_w" not in shown
-    assert "e-0" not in shown
+def test_latex_headings_are_mathematics() -> None:
+    for text in ("x_w = k_1*xa", "x_w = a + b + c + d + f*k_1*xa^2"):
+        graph = cgprimer.parse(text)
+        at = dict.fromkeys((*graph.inputs, *graph.parameters), 1e-9)
+        shown = compare(graph, at).to_table("latex")
+        assert r"$\partial x_{w} / \partial k_{1}$" in shown
+        assert r"\cdot 10^{-" in shown
+        assert "dx_w" not in shown
+        assert "e-0" not in shown
 
 
 def test_more_than_five_derivatives_have_a_separate_table() -> None:
-    graph = cgprimer.parse(
-        "input x[5] = 0.25; parameter W[8,5] = 0.5; y = sum(tanh(W @ x)); output y"
-    )
+    graph = cgprimer.parse("input x[2] = 0.25; parameter W[3,2] = 0.5; y = sum(tanh(W @ x))")
     lines = str(compare(graph)).splitlines()
-    assert sum(line.startswith("dy/dW[") for line in lines) == 40
+    assert sum(line.startswith("dy/dW[") for line in lines) == 6
     assert max(map(len, lines)) <= 110
 
 
@@ -266,19 +249,16 @@ def test_flat_functions_that_lose_digits_are_noted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error", "values"),
+    "arguments",
     [
-        ({"of": "xq"}, UsageError, "'xq'"),
-        ({"wrt": ("xa", "xq")}, UsageError, "'xq'"),
-        ({"methods": ("backwards",)}, UsageError, "'backwards'"),
-        ({"at": {"xa": np.array([1.0, 2.0])}}, UsageError, "array ... 'xa'"),
-        ({"engine": "abacus"}, UsageError, ""),
-        ({"schemes": "forwards"}, UsageError, "'forward'"),
-        ({"schemes": "forward", "methods": "reverse"}, UsageError, "finite-difference"),
+        {"of": "xq"}, {"wrt": ("xa", "xq")}, {"methods": ("backwards",)}, {"engine": "abacus"},
+        {"at": {"xa": np.array([1.0, 2.0])}}, {"schemes": "forwards"},
+        {"schemes": "forward", "methods": "reverse"},
     ],
-)
-def test_wrong_arguments(arguments: dict, error: type[Exception], values: str) -> None:
-    with refused(error, values):
+    ids=str,
+)  # fmt: skip
+def test_wrong_arguments(arguments: dict[str, Any]) -> None:
+    with refused(UsageError):
         compare(LECTURE, **arguments)
 
 
@@ -287,6 +267,11 @@ def test_graphs_without_a_value_or_a_single_output_are_refused() -> None:
         compare(cgprimer.parse("xw = k*xa"), {"k": 1})
     with refused(CgprimerError, "xv ... xw"):
         compare(cgprimer.parse("xv = xa; xw = xa"), {"xa": 1.0})
+    with refused(UsageError, "'s' ... [3]"):
+        compare(example("softmax"))
+    graph = cgprimer.parse("input x[784] = 1; parameter W[128,784] = 1; y = sum(W @ x); output y")
+    with refused(UsageError, "100,352 elements of W"):
+        compare(graph)
     with refused(UsageError, "'word'"):
         compare(LECTURE, wrt="ab", methods=("reverse",)).to_table("word")
     for value in (LECTURE, "xw = xa", None):

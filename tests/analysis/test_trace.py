@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import math
-from itertools import pairwise
-from math import cos, log, sin
 from typing import Any
 
 import numpy as np
@@ -17,85 +15,61 @@ from cgprimer.analysis.latex import latex
 from cgprimer.analysis.trace import trace
 from cgprimer.core.operations.notation import parse_expression
 from cgprimer.errors import CgprimerError, MissingValueError, UsageError
-from tests.approval import refused
+from tests.approval import approved, refused
 from tests.cases.case_tools import METHODS, example
-from tests.cli.cli_tools import good, read_json
+from tests.cli.cli_tools import read_json
 
 TANGENTS = [m for m in METHODS if m != "reverse"]
-VALUES = {
-    "lecture": {"xx": 0.25, "xy": 2.25, "xz": 2.75, "xw": 21.546875},
-    "baydin": {"v1": log(2), "v2": 10.0, "v3": sin(5), "v5": log(2) + 10 - sin(5)},
-    "log_sine": {"v1": 0.375, "v2": log(0.375), "v3": sin(0.75), "y": log(0.375) * sin(0.75)},
-}  # fmt: skip
-ADJOINTS = {
-    "lecture": {
-        "xa": 161.8125, "xx": 71.0625, "xy": 22.6875, "xz": 22.6875, "xw": 1.0,
-        "ab": 5.671875, "bc": 5.671875, "cd": 0.25, "ac": 11.34375,
-    },
-    "baydin": {
-        "v1": 1.0, "v2": 1.0, "v3": -1.0, "v4": 1.0, "v5": 1.0, "x1": 5.5, "x2": 2 - cos(5),
-    },
-    "log_sine": {
-        "y": 1.0, "v3": log(0.375), "v2": sin(0.75), "v1": sin(0.75) / 0.375,
-        "x1": 1.3632775200466683, "x2": 0.19118983333660757,
-    },
-}  # fmt: skip
-SEEDED = {
-    ("lecture", "xa"): {"xa": 1.0, "xx": 1.0, "xy": 5.0, "xz": 7.0, "xw": 161.8125, "ab": 0.0},
-    ("lecture", "ab"): {"ab": 1.0, "xx": 0.0, "xy": 0.25, "xz": 0.25, "xw": 5.671875},
-    ("lecture", "xx"): {"xa": 0.0, "xx": 1.0, "xw": 71.0625},
-    ("baydin", "x1"): {"x1": 1.0, "x2": 0.0, "v1": 0.5, "v2": 5.0, "v3": 0.0, "v4": 5.5, "v5": 5.5},
-    ("baydin", "x2"): {"v1": 0.0, "v2": 2.0, "v3": cos(5), "v4": 2.0, "v5": 2 - cos(5)},
-    ("log_sine", "x2"): {
-        "x2": 1.0, "v1": 0.5, "v2": 1 / 0.75, "v3": cos(0.75), "y": 0.19118983333660757,
-    },
-}  # fmt: skip
+SCALARS = ("lecture", "baydin", "log_sine", "two_paths", "logistic_loss")
 
 
 @pytest.mark.parametrize("level", ["operations", "variables"])
-@pytest.mark.parametrize("name", VALUES)
-def test_adjoints(name: str, level: str) -> None:
-    found = trace(example(name), method="reverse", level=level)
+@pytest.mark.parametrize("name", [*SCALARS, "hidden_layer"])
+def test_adjoints_are_derivatives_of_the_output(name: str, level: str) -> None:
+    graph = example(name)
+    found = trace(graph, method="reverse", level=level)
     assert (found.kind, found.method, found.wrt) == ("adjoint", "reverse", "")
-    for row, value in VALUES[name].items():
-        assert found.row(row).value == pytest.approx(value, rel=1e-13)
-    for row, adjoint in ADJOINTS[name].items():
-        assert found.row(row).derivative == pytest.approx(adjoint, rel=1e-13), row
-    assert found.rows[-1].name == found.of
+    assert found.rows[-1].name == found.of == graph.only_output()
+    for variable, value in (graph.point() | graph.evaluate()).items():
+        np.testing.assert_allclose(found.row(variable).value, value, rtol=1e-13)
+        expected = cgprimer.gradient(graph, wrt=variable, method="forward")[variable]
+        np.testing.assert_allclose(found.row(variable).derivative, expected, rtol=1e-13)
 
 
 @pytest.mark.parametrize("method", TANGENTS)
-@pytest.mark.parametrize(("name", "wrt"), SEEDED)
-def test_tangents(name: str, wrt: str, method: str) -> None:
-    found = trace(example(name), wrt=wrt, method=method)
-    assert (found.kind, found.method, found.wrt) == ("tangent", method, wrt)
-    rel = 1e-6 if method == "finite-difference" else 1e-12
-    for row, tangent in SEEDED[name, wrt].items():
-        expected = pytest.approx(tangent, rel=rel, abs=1e-9 if rel == 1e-6 else 1e-15)
-        assert found.row(row).derivative == expected, row
+@pytest.mark.parametrize("name", SCALARS)
+def test_tangents_are_derivatives_with_respect_to_the_seed(name: str, method: str) -> None:
+    graph = example(name)
+    values = graph.evaluate()
+    near: dict[str, Any] = {"rel": 1e-12, "abs": 1e-15}
+    if method == "finite-difference":
+        near = {"rel": 1e-6, "abs": 1e-9}
+    for seed in (*graph.inputs, *graph.parameters):
+        found = trace(graph, wrt=seed, method=method)
+        assert (found.kind, found.method, found.wrt) == ("tangent", method, seed)
+        for variable in (v for v in values if v not in graph.inputs):
+            expected = cgprimer.gradient(graph, of=variable, wrt=seed)[seed]
+            assert found.row(variable).value == values[variable]
+            assert found.row(variable).derivative == pytest.approx(expected, **near), variable
+
+
+def test_inner_variables_as_output_and_as_seed() -> None:
+    for method in TANGENTS:
+        found = trace(example("lecture"), wrt="xx", method=method)
+        tangents = {name: found.row(name).derivative for name in ("xa", "xx", "xw")}
+        assert tangents == pytest.approx({"xa": 0.0, "xx": 1.0, "xw": 71.0625}, rel=1e-6)
+    inner = trace(example("lecture"), {"xa": np.float64(-0.5)}, of="xy", wrt="xa")
+    assert (inner.row("xy").value, inner.row("xy").derivative) == (-1.75, 3.0)
+    assert inner.rows[-1].name == "xy"
+    assert all(r.name not in ("xz", "xw", "bc", "cd") for r in inner.rows)
+    part = cgprimer.parse("xb = k*xa; xw = xb + zz")  # zz has no value
+    assert trace(part, {"xa": 1, "k": 2}, of="xb", wrt="k").row("xb").derivative == 1.0
 
 
 def test_rows_follow_their_operands() -> None:
-    found = trace(example("lecture"), wrt="xa")
-    assert [r.name for r in found.rows] == [
-        "xa", "ab", "bc", "cd", "ac", "xx", "v1", "v2", "xy", "v3", "xz", "v4", "v5", "xw",
-    ]  # fmt: skip
-    assert [r.expression for r in found.rows[:2]] == ["input", "parameter"]
-    assert found.row("xy").expression == "v1 + v2"
-    variables = trace(example("lecture"), wrt="xa", level="variables")
-    assert [(r.name, r.expression) for r in variables.rows[5:]] == [
-        ("xx", "xa^2"), ("xy", "ab*xx + ac*xa"), ("xz", "bc*xx + xy"), ("xw", "cd*xx + xz^3"),
-    ]  # fmt: skip
-
-
-def test_another_point_and_an_inner_output() -> None:
-    found = trace(example("lecture"), {"xa": np.float64(-0.5)}, wrt="xa")
-    assert (found.row("xw").value, found.row("xw").derivative) == (-1.203125, 1.6875)
-    inner = trace(example("lecture"), of="xy", wrt="xa")
-    assert inner.rows[-1].name == "xy"
-    assert all(r.name not in ("xz", "xw", "bc", "cd") for r in inner.rows)
-    part = cgprimer.parse("xb = k*xa; xw = xb + zz")
-    assert trace(part, {"xa": 1, "k": 2}, of="xb", wrt="k").row("xb").derivative == 1.0
+    for level in ("operations", "variables"):
+        rows = trace(example("lecture"), wrt="xa", level=level).rows
+        approved("\n".join(f"{row.name} = {row.expression}" for row in rows))
 
 
 def test_default_method_and_seed() -> None:
@@ -122,12 +96,13 @@ def test_back_propagation_is_listed_as_matrices() -> None:
         assert steps[name].expression in (formula, formula.replace("(y_pred - y)", "v1"))
         assert steps[name].value.tolist() == value
         assert found.row(name.removeprefix("bar_")).derivative.tolist() == value
-    names = [row.name for row in found.backward]
-    for earlier, later in pairwise(("bar_y_pred", "bar_h", "bar_w1")):
-        assert names.index(earlier) < names.index(later)
-    printed = [" ".join(line.split()) for line in str(found).splitlines()]
-    assert "w1 parameter [[1, -1], [0.5, -2]] [[2, 0], [4, 0]]" in printed
-    assert "bar_w2 transpose(h_relu) @ bar_y_pred [[4], [0]]" in printed
+    approved(str(found))
+    for style in ("latex", "csv", "markdown"):
+        approved(
+            trace(example("matrix_backpropagation"), method="reverse", level="variables").to_table(
+                style
+            )
+        )
     shown = read_json("trace", "matrix_backpropagation", "--method", "reverse")
     rows = {row["name"]: row for row in shown["rows"]}
     assert (rows["h"]["value"], rows["h"]["adjoint"]) == ([[2, -5]], [[2, 0]])
@@ -135,13 +110,17 @@ def test_back_propagation_is_listed_as_matrices() -> None:
 
 
 @pytest.mark.parametrize("method", TANGENTS)
-@pytest.mark.parametrize("index", [0, -1])
-def test_tangents_of_a_seeded_element(method: str, index: int) -> None:
-    found = trace(example("softmax"), wrt=f"x[{index}]", method=method, level="variables")
+def test_elements_of_a_vector_are_seeds_and_outputs(method: str) -> None:
     s = np.exp([1.0, 2.0, 3.0]) / np.exp([1.0, 2.0, 3.0]).sum()
-    expected = s * (np.eye(3)[index] - s[index])
-    np.testing.assert_allclose(found.row("s").derivative, expected, rtol=1e-7)
-    np.testing.assert_array_equal(found.row("x").derivative, np.eye(3)[index])
+    slopes = np.diag(s) - np.outer(s, s)
+    for index in (0, -1):
+        found = trace(example("softmax"), wrt=f"x[{index}]", method=method, level="variables")
+        np.testing.assert_allclose(found.row("s").derivative, slopes[index], rtol=1e-7)
+        np.testing.assert_array_equal(found.row("x").derivative, np.eye(3)[index])
+    found = trace(example("softmax"), of="s[1]", method="reverse")
+    np.testing.assert_allclose(found.row("x").derivative, slopes[1], rtol=1e-14)
+    assert found.row("s").derivative.tolist() == [0.0, 1.0, 0.0]
+    assert found.row("s[1]").value == found.row("s").value[1]
 
 
 @pytest.mark.parametrize("index", [(0, 1), (1, 0), (1, 2)])
@@ -153,22 +132,7 @@ def test_tangents_of_an_element_of_a_matrix(index: tuple[int, int]) -> None:
     np.testing.assert_allclose(found.row("xh").derivative, expected, rtol=1e-14)
 
 
-def test_adjoints_of_an_element() -> None:
-    found = trace(example("softmax"), of="s[1]", method="reverse")
-    s = np.exp([1.0, 2.0, 3.0]) / np.exp([1.0, 2.0, 3.0]).sum()
-    np.testing.assert_allclose(found.row("x").derivative, s[1] * (np.eye(3)[1] - s), rtol=1e-14)
-    assert found.row("s").derivative.tolist() == [0.0, 1.0, 0.0]
-    assert found.row("s[1]").value == found.row("s").value[1]
-
-
 def test_tables_of_matrices() -> None:
-    found = trace(example("matrix_backpropagation"), method="reverse", level="variables")
-    shown = found.to_table("latex")
-    assert r"\begin{bmatrix} 1 & -1 \\ 0.5 & -2 \end{bmatrix}" in shown
-    assert r"${h_{relu}}^{\top} \, \bar{y}_{pred}$" in shown
-    assert r"\bar{h}_{relu} \odot \operatorname{less}\left(0, h\right)" in shown
-    assert "[[1.0, -1.0], [0.5, -2.0]]" in found.to_table("csv")
-    assert "| `transpose(x) @ bar_h`" in found.to_table("markdown")
     big = trace(cgprimer.parse("input x[70] = 0.5; xw = sum(x^2)"), method="reverse")
     assert "[70]: 0.5, 0.5, 0.5, 0.5, ..." in str(big)
     wide = cgprimer.parse(
@@ -176,29 +140,28 @@ def test_tables_of_matrices() -> None:
     )
     lines = str(trace(wide, wrt="x[0,0]")).splitlines()
     assert lines[3].index("[") == lines[2].index("[[") + 1  # cells of several lines are aligned
-    rows = [line.split() for line in lines]
-    assert rows[2][2:7] == ["[[0.1234,", "0.2,", "3,", "4,", "5],"]
-    assert rows[3][:6] == ["[", "-1,", "2,", "3,", "4,", "12.25]]"]
+    approved("\n".join(lines))
 
 
-def steps_table(method: str, **options: object) -> list[list[str]]:
-    text = trace(example("lecture"), wrt="xa", method=method, **options).to_table("csv")
-    return list(csv.reader(io.StringIO(text)))
+def test_steps_of_each_method_are_listed() -> None:
+    for method in ("path-sum", "symbolic"):
+        found = trace(example("lecture"), wrt="xa", method=method)
+        for style in ("text", "latex", "csv"):
+            approved(found.to_table(style))
+        total = [row[-1] for row in found.steps.rows][-1]
+        assert total == 161.8125
+    shown = read_json("trace", "lecture", "--method", "path-sum")
+    assert shown["steps"]["rows"][-1] == ["sum over all paths", "", 161.8125]
+    assert shown["rows"][-1]["tangent"] == 161.8125
 
 
-def test_path_sum_lists_paths_and_products() -> None:
-    header, *rows, total = steps_table("path-sum")
-    assert header == ["path", "partial derivatives", "product"]
-    assert [path for path, _, _ in rows] == [
-        "xa -> xx -> xw",
-        "xa -> xx -> xz -> xw",
-        "xa -> xy -> xz -> xw",
-        "xa -> xx -> xy -> xz -> xw",
-    ]
+def test_path_sum_lists_products_that_add_up() -> None:
+    found = trace(example("lecture"), wrt="xa", method="path-sum").steps
+    *rows, total = found.rows
     for _, partials, product in rows:
         factors = [float(f.strip("()")) for f in partials.split(" * ")]
         assert math.prod(factors) == pytest.approx(float(product), rel=1e-5)
-    assert sum(float(product) for *_, product in rows) == float(total[-1]) == 161.8125
+    assert sum(float(product) for *_, product in rows) == float(total[-1])
     notes = trace(example("two_paths"), wrt="a", method="path-sum")
     assert {row[0]: row[2] for row in notes.steps.rows} == {  # -w3*w1 and -w4*w2
         "a -> b -> d -> L": -1.5,
@@ -208,30 +171,21 @@ def test_path_sum_lists_paths_and_products() -> None:
     assert "(-1)" in notes.to_table()
 
 
-def test_symbolic_lists_the_formula_of_each_variable() -> None:
-    _, *rows = steps_table("symbolic")
-    assert [(name, formula, float(value)) for name, _, formula, value in rows] == [
-        ("xx'", "2*xa", 1),
-        ("xy'", "ab*xx' + ac", 5),
-        ("xz'", "bc*xx' + xy'", 7),
-        ("xw'", "cd*xx' + 3*xz^2*xz'", 161.8125),
-    ]
-
-
 @pytest.mark.parametrize(
-    ("scheme", "step"), [("central", 1e-3), ("forward", 1e-3), ("complex-step", 1e-20)]
+    ("scheme", "step", "denominator"),
+    [("central", 1e-3, 2e-3), ("forward", 1e-3, 1e-3), ("complex-step", 1e-20, 1e-20)],
 )
-def test_finite_differences_list_evaluations_and_quotients(scheme: str, step: float) -> None:
-    header, *rows = steps_table("finite-difference", scheme=scheme, step=step)
+def test_finite_differences_list_evaluations_and_quotients(
+    scheme: str, step: float, denominator: float
+) -> None:
+    options: dict[str, Any] = {"method": "finite-difference", "scheme": scheme, "step": step}
+    text = trace(example("lecture"), wrt="xa", **options).to_table("csv")
+    header, *rows = csv.reader(io.StringIO(text))
     assert len(header) == (4 if scheme == "complex-step" else 5)
     for _, _, *evaluations, quotient in rows:
         low, high = float(evaluations[0]), float(evaluations[-1])
-        expected = {
-            "central": (high - low) / (2 * step),
-            "forward": (high - low) / step,
-            "complex-step": low / step,
-        }[scheme]
-        assert float(quotient) == pytest.approx(expected, rel=1e-9)
+        difference = low if scheme == "complex-step" else high - low
+        assert float(quotient) == pytest.approx(difference / denominator, rel=1e-9)
     assert [row[0] for row in rows] == ["xa", "xx", "v1", "v2", "xy", "v3", "xz", "v4", "v5", "xw"]
     assert float(rows[-1][-1]) == pytest.approx(161.8125, abs=0.5)
 
@@ -252,21 +206,9 @@ def test_graphs_without_such_steps_have_a_table_of_tangents(
     assert "tangent" in found.to_table()
 
 
-def test_steps_on_the_command_line() -> None:
-    assert "sum over all paths" in good("trace", "lecture", "--method", "path-sum")
-    data = read_json("trace", "lecture", "--method", "path-sum")
-    assert data["steps"]["rows"][-1] == ["sum over all paths", "", 161.8125]
-    assert data["rows"][-1]["tangent"] == 161.8125
-    shown = good("trace", "lecture", "--method", "symbolic", "--format", "latex")
-    assert r"\mathit{xx}'" in shown
-    assert "^" not in shown.replace("^{", "")
-
-
 def test_csv_and_dictionary_have_every_digit() -> None:
     found = trace(example("baydin"), method="reverse")
-    cells = list(csv.DictReader(io.StringIO(found.to_table("csv"))))
-    assert [*cells[0]] == ["name", "expression", "value", "adjoint"]
-    data = found.to_dict()
+    data, cells = found.to_dict(), csv.DictReader(io.StringIO(found.to_table("csv")))
     assert [*data] == ["method", "kind", "of", "wrt", "rows"]
     for row, other, known in zip(cells, data["rows"], found.rows, strict=True):
         assert (row["name"], float(row["value"])) == (known.name, known.value)
@@ -274,20 +216,14 @@ def test_csv_and_dictionary_have_every_digit() -> None:
 
 
 def test_latex_table() -> None:
-    text = trace(example("lecture"), method="reverse", level="variables").to_table("latex")
-    assert text.startswith(r"\begin{tabular}{llrr}")
-    assert text.endswith(r"\end{tabular}")
+    graph = cgprimer.parse("input x_a = 1e-9; parameter k_1 = 2; xw = k_1*x_a^2")
+    text = trace(graph).to_table("latex")
+    approved(text)
     for line in text.splitlines():
         assert line.count("$") % 2 == 0
         assert line.count("{") == line.count("}")
         assert line.count("&") == (3 if line.endswith(r"\\") else 0)
-    assert r"{\mathit{xz}}^{3}" in text
-    assert r"$\partial \mathit{xw} / \partial v$" in text
-    graph = cgprimer.parse("input x_a = 1e-9; parameter k_1 = 2; xw = k_1*x_a")
-    small = trace(graph).to_table("latex")
-    assert "$k_{1} \\, x_{a}$" in small
-    assert r"$1 \cdot 10^{-9}$" in small
-    assert "e-" not in small
+    assert "e-" not in text
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from cgprimer.training import compiled_updates
 from cgprimer.training.data import Dataset
 from cgprimer.training.loop import TrainingRun, train
 from tests.native.engine_agreement import FORMS, form
-from tests.training.training_graphs import interrupt_at
+from tests.training.training_graphs import fields_of, interrupt_at
 from tests.training.training_graphs import two_outputs as graph
 from tests.training.training_graphs import two_targets as data
 
@@ -104,10 +104,9 @@ def test_the_engine_runs_the_updates_unless_each_is_reported() -> None:
     settings: dict[str, Any] = {"epochs": 4, "batch_size": 7}
     with counted_calls() as counts:
         train(graph(), data(), engine="numpy", **settings)
+        train(graph(), data(), engine="cpu", on_step=lambda *_: None, **settings)
         assert counts == []
         train(graph(), data(), engine="cpu", **settings)
-        assert sum(counts) == 4 * 15
-        train(graph(), data(), engine="cpu", on_step=lambda *_: None, **settings)
         assert sum(counts) == 4 * 15
 
 
@@ -127,12 +126,11 @@ def test_full_batches_are_not_copied() -> None:
 
 @pytest.mark.parametrize("form_name", FORMS)
 @pytest.mark.parametrize("optimizer", ["momentum", "adam"])
-def test_calls_interruptions_and_repetitions_change_nothing(form_name: str, optimizer: str) -> None:
+def test_calls_and_interruptions_change_nothing(form_name: str, optimizer: str) -> None:
     settings = settings_of(optimizer, 7, engine="cpu")
     before = {name: column.copy() for name, column in data().columns.items()}
     with form(form_name), counted_calls() as counts:
         whole = train(graph(), data(), **settings)
-        again = train(graph(), data(), **settings)
         counts.clear()
         with mock.patch.object(compiled_updates, "_CALL_SECONDS", 0.0):
             joined = None
@@ -145,15 +143,8 @@ def test_calls_interruptions_and_repetitions_change_nothing(form_name: str, opti
                 assert joined.epochs == (step - 1) // 15
             joined = train(graph(), data(), resume=joined, **settings)
     assert max(counts) == 1
-    for run in (again, joined):
-        assert run.parameters == whole.parameters
-        assert run.step_losses == whole.step_losses
-        assert run.epoch_losses == whole.epoch_losses
-        assert (run.steps, run.epochs, run.stopped) == (45, 3, "finished")
-        for part, other in zip(run.state, whole.state, strict=True):
-            np.testing.assert_array_equal(part, other)
-    for name, column in data().columns.items():
-        np.testing.assert_array_equal(column, before[name])
+    assert fields_of(joined) == fields_of(whole)
+    np.testing.assert_equal(data().columns, before)
 
 
 @pytest.mark.parametrize("engines", [("cpu", "numpy"), ("numpy", "cpu")])
@@ -171,62 +162,55 @@ def test_a_run_is_resumed_with_another_engine(engines: tuple[str, str]) -> None:
 def test_callbacks_report_every_update_or_the_latest(engine: str) -> None:
     settings: dict[str, Any] = {"engine": engine, "epochs": 2, "batch_size": 10}
     steps: list[Any] = []
-    progress: list[Any] = []
     run = train(graph(), data(), on_step=lambda *a: steps.append(a), **settings)
     assert steps == [(k + 1, 22, loss) for k, loss in enumerate(run.step_losses)]
+    progress: list[Any] = []
     run = train(graph(), data(), on_progress=lambda *a: progress.append(a), **settings)
-    reported = [step for step, _, _ in progress]
-    assert reported == sorted({*reported})
-    assert {11, 22} <= {*reported}  # never across the end of an epoch
-    for step, total, loss in progress:
-        assert (total, loss) == (22, run.step_losses[step - 1])
+    assert progress == sorted({step: (step, *rest) for step, *rest in progress}.values())
+    assert {11, 22} <= {step for step, _, _ in progress}  # never across the end of an epoch
+    assert all((total, loss) == (22, run.step_losses[step - 1]) for step, total, loss in progress)
 
 
-def failures(form_name: str, text: str, dataset: Dataset, **settings: Any) -> list[NonFiniteError]:
-    """Return the errors of a run with numpy and with the compiled engine."""
+def check_failures(
+    form_name: str, text: str, xa: Any, xw: Any, message: str, **settings: Any
+) -> NonFiniteError:
+    """Compare the errors of a run with numpy and with the compiled engine; return the latter."""
     errors = []
     for engine in ("numpy", "cpu"):
-        with form(form_name), pytest.raises(NonFiniteError) as caught:
+        with form(form_name), pytest.raises(NonFiniteError, match=message) as caught:
             train(
-                cgprimer.parse(text), dataset, engine=engine, start={"k": 1.0, "b": 0.5}, **settings
-            )
+                cgprimer.parse(text), Dataset.from_arrays({"xa": xa}, {"xw": xw}), engine=engine,
+                start={"k": 1.0, "b": 0.5}, **settings,
+            )  # fmt: skip
         errors.append(caught.value)
-    runs = [error.run for error in errors]
-    assert runs[0].steps == runs[1].steps == len(runs[1].step_losses)
-    assert runs[0].epochs == runs[1].epochs
-    np.testing.assert_allclose(runs[1].step_losses, runs[0].step_losses, rtol=1e-6)
-    assert runs[1].parameters == pytest.approx(runs[0].parameters, rel=1e-6)
-    assert all(np.isfinite([*runs[1].parameters.values(), *runs[1].step_losses]))
-    return errors
+    expected, found = (error.run for error in errors)
+    assert str(errors[0]).split(": ")[0] == str(errors[1]).split(": ")[0]
+    assert (found.steps, found.epochs) == (expected.steps, expected.epochs)
+    assert len(found.step_losses) == found.steps
+    for name in ("step_losses", "state"):
+        for part, other in zip(getattr(found, name), getattr(expected, name), strict=True):
+            np.testing.assert_allclose(part, other, rtol=1e-6)
+    assert found.parameters == pytest.approx(expected.parameters, rel=1e-6)
+    assert all(np.isfinite([*found.parameters.values(), *found.step_losses]))
+    return errors[1]
 
 
 @pytest.mark.parametrize("form_name", FORMS)
 def test_runs_end_at_the_first_update_that_is_not_finite(form_name: str) -> None:
     xa = np.linspace(-2.0, 3.0, 31)
-    line = Dataset.from_arrays({"xa": xa}, {"xw": xa})
     for optimizer, batch in (("sgd", 1), ("momentum", 7), ("sgd", None)):
-        settings = {"optimizer": optimizer, "batch_size": batch, "learning_rate": 0.5}
-        errors = failures(form_name, "xh = (k*xa + b)^3; xw = xh*k", line, epochs=20,
-                          schedule="constant", **settings)  # fmt: skip
-        places = [str(error).split(": ")[0] for error in errors]
-        assert "at step" in places[0]
-        assert places[0] == places[1]
+        check_failures(form_name, "xh = (k*xa + b)^3; xw = xh*k", xa, xa, "at step", epochs=20,
+                       schedule="constant", optimizer=optimizer, batch_size=batch,
+                       learning_rate=0.5)  # fmt: skip
+    rules: dict[str, Any] = {"learning_rate": 1e-3, "shuffle": False}
     xa = np.linspace(0.0, 1.0, 60)
     xa[41] = -5.0
-    domain = Dataset.from_arrays({"xa": xa}, {"xw": np.ones(60)})
     for optimizer in RATES:
-        errors = failures(form_name, "xh = sqrt(k + xa); xw = xh*b", domain, batch_size=4,
-                          optimizer=optimizer, learning_rate=1e-3, shuffle=False)  # fmt: skip
-        assert str(errors[0]) == str(errors[1])
-        assert "step 11 " in str(errors[0])
-        for part, other in zip(errors[1].run.state, errors[0].run.state, strict=True):
-            np.testing.assert_allclose(part, other, rtol=1e-10)
+        check_failures(form_name, "xh = sqrt(k + xa); xw = xh*b", xa, np.ones(60), "step 11 ",
+                       batch_size=4, optimizer=optimizer, **rules)  # fmt: skip
     xa = np.linspace(0.5, 1.0, 23)
     xa[17] = 0.0  # at the edge of the root, the loss is finite and its derivative is not
-    edge = Dataset.from_arrays({"xa": xa}, {"xw": xa})
     for batch in (1, 5):
-        errors = failures(form_name, "xw = sqrt(k*xa) + b", edge, batch_size=batch,
-                          learning_rate=1e-3, shuffle=False)  # fmt: skip
-        assert str(errors[0]) == str(errors[1])
-        assert "derivative" in str(errors[1])
-        assert errors[1].run.steps == 17 // batch
+        error = check_failures(form_name, "xw = sqrt(k*xa) + b", xa, xa, "derivative",
+                               batch_size=batch, **rules)  # fmt: skip
+        assert error.run.steps == 17 // batch

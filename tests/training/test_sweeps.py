@@ -19,8 +19,7 @@ from cgprimer.errors import DataError, UsageError
 from cgprimer.training.model_variations import match_columns_to_graph, sample_subset
 from tests.approval import approved, refused
 from tests.cli.cli_tools import bad, computed, environment, good, read_json
-from tests.plots.plot_tools import entries
-from tests.training.training_graphs import line
+from tests.training.training_graphs import fields_of, line
 
 DATA = cgprimer.make_dataset(line(), samples=120, noise=0.1)
 INTERRUPTIBLE = (  # a shell starts background processes with SIGINT ignored
@@ -34,21 +33,18 @@ def test_each_run_is_that_of_train() -> None:
     found = cgprimer.sweep(line(), DATA, grid, epochs=3, jobs=3)
     assert len({tuple(varied.items()) for varied in found.varied}) == len(found.runs) == 8
     for varied, run in zip(found.varied, found.runs, strict=True):
-        single = cgprimer.train(line(), DATA, epochs=3, **varied)
-        assert run.parameters == single.parameters
-        assert run.step_losses == single.step_losses
-        assert run.settings == single.settings
+        assert fields_of(run) == fields_of(cgprimer.train(line(), DATA, epochs=3, **varied))
 
 
 def test_rows_summarize_runs() -> None:
     found = cgprimer.sweep(line(), DATA, {"learning_rate": [1e-6, 0.3]}, epochs=9, threshold=0.5,
                            optimizer="sgd", validation=0.25)  # fmt: skip
     slow, fast = found.rows()
-    assert found.best is found.runs[1]
-    assert fast["loss"] == found.runs[1].loss
-    assert fast["least"] == min(found.runs[1].epoch_losses)
-    assert fast["validation"] == found.runs[1].validation_losses[-1]
-    below = [k for k, loss in enumerate(found.runs[1].epoch_losses, 1) if loss < 0.5]
+    best = found.runs[1]
+    assert found.best is best
+    assert (fast["loss"], fast["least"]) == (best.loss, min(best.epoch_losses))
+    assert fast["validation"] == best.validation_losses[-1]
+    below = [k for k, loss in enumerate(best.epoch_losses, 1) if loss < 0.5]
     assert fast["steps"] == below[0] * 2  # 90 samples in batches of 50
     assert slow["steps"] is None
     rows = list(csv.DictReader(io.StringIO(found.to_csv())))
@@ -64,29 +60,24 @@ def test_runs_that_diverge_are_reported() -> None:
     assert found.best is min(found.runs[1:], key=lambda run: run.loss)
     figure = plot.sweep(found)
     assert [axes.get_title() for axes in figure.axes] == ["sgd\ndiverges: 50", "adam"]
-    vary = {"learning_rate": [0.1, 50.0]}
-    single = cgprimer.sweep(line(), DATA, vary, optimizer="sgd", epochs=60)  # up to 1e300
-    assert "diverges" in " ".join(entries(plot.sweep(single)))
 
 
 def test_training_sets_share_their_validation_samples() -> None:
-    result = cgprimer.sweep(line(), DATA, {"samples": [10, 90]}, epochs=5)
-    assert [run.settings["samples"] for run in result.runs] == [10, 90]
-    assert [run.settings["validation_samples"] for run in result.runs] == [30, 30]
+    vary = {"samples": [10, 90], "seed": [0, 1]}
+    result = cgprimer.sweep(line(), DATA, vary, epochs=5)
+    assert [run.settings["samples"] for run in result.runs] == [10, 10, 90, 90]
+    assert {run.settings["validation_samples"] for run in result.runs} == {30}
     rest, held_out = DATA.split(0.25, 0)
     subset = sample_subset(rest, 10, 0)
     assert {*subset.inputs["xa"]} < {*rest.inputs["xa"]}
     single = cgprimer.train(line(), subset, epochs=5, validation=held_out)
     assert result.runs[0].parameters == single.parameters
     assert result.runs[0].validation_losses == single.validation_losses
-    vary = {"samples": [3, 90], "seed": [0, 1]}
-    curve = cgprimer.sweep(line(), DATA, vary, optimizer="l-bfgs", epochs=50)
-    ends = np.array([run.validation_losses[-1] for run in curve.runs]).reshape(2, 2).mean(axis=1)
-    assert ends[0] > 1.2 * ends[1]
-    figure = plot.sweep(curve)
-    assert figure.axes[0].get_xlabel() == "training samples"
-    lines = {one.get_label(): one.get_ydata() for one in figure.axes[0].lines}
-    np.testing.assert_allclose(lines["validation"], ends)
+    axes = plot.sweep(result).axes[0]
+    assert axes.get_xlabel() == "training samples"
+    ends = np.array([run.validation_losses[-1] for run in result.runs]).reshape(2, 2)
+    lines = {one.get_label(): one.get_ydata() for one in axes.lines}
+    np.testing.assert_allclose(lines["validation"], ends.mean(axis=1))
 
 
 def test_graphs_are_trained_on_equal_samples() -> None:
@@ -97,8 +88,6 @@ def test_graphs_are_trained_on_equal_samples() -> None:
     part, others = (match_columns_to_graph(graph, one) for one in DATA.split(0.25, 0))
     single = cgprimer.train(graph, part, epochs=3, validation=others)
     np.testing.assert_allclose(result.runs[1].validation_losses, single.validation_losses)
-    ticks = [text.get_text() for text in plot.sweep(result).axes[0].get_xticklabels()]
-    assert ticks == ["1-2-1", "1-8-1"]
 
 
 def test_columns_are_matched_by_name_or_by_position() -> None:
@@ -135,57 +124,43 @@ def test_wrong_arguments_are_found_before_any_run(
 
 def test_the_command(tmp_path: Path) -> None:
     words = ("sweep", "lecture", "--optimizer", "sgd,adam", "--learning-rate", "1e-4,0.1",
-             "--samples", "200", "--epochs", "3")  # fmt: skip
-    text = good(*words, "--csv", "s.csv", "--plot", "s.svg", cwd=tmp_path)
+             "--samples", "50", "--epochs", "3", "--csv", "s.csv")  # fmt: skip
+    text = good(*words, cwd=tmp_path)
     assert len(text.splitlines()) == 6
-    assert (tmp_path / "s.svg").exists()
     rows = list(csv.DictReader(io.StringIO((tmp_path / "s.csv").read_text())))
     assert [(row["optimizer"], row["learning_rate"]) for row in rows] == [
         ("sgd", "0.0001"), ("sgd", "0.1"), ("adam", "0.0001"), ("adam", "0.1")]  # fmt: skip
-    listed = read_json(*words)["runs"]
+    listed = read_json(*words, "--force", cwd=tmp_path)["runs"]
     assert [str(row["loss"]) for row in listed] == [row["loss"] for row in rows]
-    assert "--force" in bad(*words, "--csv", "s.csv", cwd=tmp_path)
+    assert "--force" in bad(*words, cwd=tmp_path)
+
+
+def test_options_that_vary() -> None:
+    for words, name, expected in (
+        ("--max-norm cd=2 --seeds 0,1", "seed", [0, 1]),
+        ("--samples 20,50 --validation 0.5 --l2 0.5", "samples", [20, 50]),
+        ("--sizes 1-2-1,1-3-1", "graph", ["1-2-1", "1-3-1"]),
+        ("--graphs olah", "graph", ["lecture", "olah"]),
+        ("--loss squared-error,xa^2*(out-target)^2", "loss_function",
+         ["squared-error", "xa^2*(out-target)^2"]),
+    ):  # fmt: skip
+        rows = read_json("sweep", "lecture", *words.split(), "--epochs", "1")["runs"]
+        assert [row[name] for row in rows] == expected
+        assert len({row["loss"] for row in rows}) == len(rows)
 
 
 @pytest.mark.parametrize(
-    ("words", "name", "expected"),
+    "words",
     [
-        (("--seeds", "0,1,2"), "seed", [0, 1, 2]),
-        (("--l2", "0.5,2"), "l2", [0.5, 2.0]),
-        (("--max-norm", "cd=2", "--seeds", "0,1"), "seed", [0, 1]),
-        (("--samples", "20,50", "--validation", "0.5"), "samples", [20, 50]),
-        (("--sizes", "1-2-1,1-3-1"), "graph", ["1-2-1", "1-3-1"]),
-        (("--graphs", "olah"), "graph", ["lecture", "olah"]),
-        (("--loss", "squared-error,xa^2*(out - target)^2"), "loss_function",
-         ["squared-error", "xa^2*(out - target)^2"]),
+        "lecture --epochs 3", "lecture --optimizer sgd,adamx", "lecture --learning-rate 0.1,x",
+        "lecture --epochs 1,2 --jobs 0", "lecture --epochs 1,2 --plot a.jpg", "",
+        "lecture --epochs 1,2 --activation relu", "lecture --graphs lecture",
+        "lecture --graphs nowhere.cg", "lecture --sizes 2-1,2-2-1",
+        "lecture --sizes 1-2-1,1-3-1 --activation rleu", "--sizes 2-4-1", "--sizes 1-x",
     ],
 )  # fmt: skip
-def test_options_that_vary(words: tuple[str, ...], name: str, expected: list) -> None:
-    rows = read_json("sweep", "lecture", *words, "--epochs", "1")["runs"]
-    assert [row[name] for row in rows] == expected
-    assert len({row["loss"] for row in rows}) == len(rows)
-
-
-@pytest.mark.parametrize(
-    ("words", "values"),
-    [
-        (["lecture", "--epochs", "3"], ""),
-        (["lecture", "--optimizer", "sgd,adamx"], "'adam'"),
-        (["lecture", "--learning-rate", "0.1,x"], "'x'"),
-        (["lecture", "--epochs", "1,2", "--jobs", "0"], "--jobs"),
-        (["lecture", "--epochs", "1,2", "--plot", "a.jpg"], ".pdf"),
-        (["lecture", "--epochs", "1,2", "--activation", "relu"], "--sizes"),
-        (["lecture", "--graphs", "lecture"], ""),
-        (["lecture", "--graphs", "nowhere.cg"], "nowhere.cg"),
-        (["lecture", "--sizes", "2-1,2-2-1"], "2"),
-        (["lecture", "--sizes", "1-2-1,1-3-1", "--activation", "rleu"], "rleu"),
-        (["--sizes", "2-4-1"], "--data"),
-        (["--sizes", "1-x"], "1-x"),
-        ([], ""),
-    ],
-)
-def test_wrong_options(words: list[str], values: str) -> None:
-    approved(bad("sweep", *words), values)
+def test_wrong_options(words: str) -> None:
+    approved(bad("sweep", *words.split()))
 
 
 @pytest.mark.slow
