@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import Any
 
 import numpy as np
@@ -144,10 +143,8 @@ def test_losses_and_runs_are_explained() -> None:
 def test_command_line() -> None:
     text = "xs = k*x; xw = where(less(xs, 0), 0, sqrt(xs)) + xs"
     arguments = ("-e", text, "--at", "x=-1,k=1")
-    shown = good("grad", *arguments, "--why")
-    assert re.search(r"<command line>:1:38:\n.*\n +\^{8}\n  operands: xs = -1\n  remedy: ", shown)
+    approved(good("grad", *arguments, "--why"), "<command line>:1:38")
     found = read_json("grad", *arguments, "--why")
     assert (found["vertex"], found["operation"], found["value"]) == ("xw", "sqrt(xs)", "nan")
     approved(run("grad", *arguments).stderr, "--why")
-    finite = "all values and derivatives are finite"
-    assert good("grad", "-e", "xw = k*x", "--at", "k=1,x=2", "--why") == f"{finite}\n"
+    approved(good("grad", "-e", "xw = k*x", "--at", "k=1,x=2", "--why"), "finite")

@@ -251,30 +251,21 @@ def test_latex_of_expressions(text: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "error", "values"),
+    ("name", "arguments"),
     [
-        ("lecture", {"of": "xq"}, UsageError, "'xq'"),
-        ("lecture", {"of": "ab"}, UsageError, "'ab'"),
-        ("lecture", {"wrt": "xq"}, UsageError, "'xq'"),
-        ("lecture", {"method": "backwards"}, UsageError, ""),
-        ("lecture", {"level": "lines"}, UsageError, "'lines'"),
-        ("lecture", {"method": "reverse", "wrt": "xa"}, UsageError, ""),
-        ("lecture", {"at": {"xa": [1.0, 2.0]}}, UsageError, "'xa'"),
-        ("lecture", {"at": {"xq": 1.0}}, UsageError, "'xq'"),
-        ("lecture", {"method": "path-sum", "limit": 1}, CgprimerError, "path"),
-        ("lecture", {"carry": 1, "method": "reverse"}, UsageError, "'carry'"),
-        ("baydin", {"method": "forward"}, UsageError, "`wrt` ... x1"),
-        ("softmax", {"method": "reverse"}, UsageError, "'s' ... [3]"),
-        ("softmax", {"wrt": "x"}, UsageError, "'x' ... [3]"),
-        ("softmax", {"wrt": "x[3]"}, UsageError, "[3]"),
-        ("softmax", {"at": {"x": [[1, 2, 3], [4, 5, 6]]}, "wrt": "x[0]"}, UsageError, ""),
-        ("softmax", {"at": {"x": [1, 2]}, "wrt": "x[0]"}, CgprimerError, "'x' ... [3] ... [2]"),
+        ("lecture", {"of": "xq"}), ("lecture", {"of": "ab"}), ("lecture", {"wrt": "xq"}),
+        ("lecture", {"method": "backwards"}), ("lecture", {"level": "lines"}),
+        ("lecture", {"method": "reverse", "wrt": "xa"}), ("lecture", {"at": {"xa": [1.0, 2.0]}}),
+        ("lecture", {"at": {"xq": 1.0}}), ("lecture", {"method": "path-sum", "limit": 1}),
+        ("lecture", {"carry": 1, "method": "reverse"}), ("baydin", {"method": "forward"}),
+        ("softmax", {"method": "reverse"}), ("softmax", {"wrt": "x"}), ("softmax", {"wrt": "x[3]"}),
+        ("softmax", {"at": {"x": [[1, 2, 3], [4, 5, 6]]}, "wrt": "x[0]"}),
+        ("softmax", {"at": {"x": [1, 2]}, "wrt": "x[0]"}),
     ],
-)
-def test_wrong_arguments(
-    name: str, arguments: dict[str, Any], error: type[Exception], values: str
-) -> None:
-    with refused(error, values):
+    ids=str,
+)  # fmt: skip
+def test_wrong_arguments(name: str, arguments: dict[str, Any]) -> None:
+    with refused(CgprimerError):
         trace(example(name), **arguments)
 
 
