@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer import networks
 from cgprimer.errors import TrainingError, UsageError
 from cgprimer.training.distributed import cluster as clusters
 from cgprimer.training.distributed.gradient_tasks import Gradients
@@ -28,9 +27,12 @@ from cgprimer.training.distributed.worker_record import record_of, summarize_rec
 from cgprimer.training.objective import Objective, ResidentData
 from cgprimer.training.worker_options import check_cluster_address
 from tests.approval import refused
+from tests.cli.cli_tools import COMMAND, environment
 from tests.workers.worker_tools import lecture, max_difference
 
 HOW: dict[str, Any] = {"optimizer": "adam", "learning_rate": 1e-2, "epochs": 3, "batch_size": 20}
+
+CLUSTER = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "memory_limit": 0}
 
 
 def list_worker_processes(parent: int = 0) -> set[int]:
@@ -48,10 +50,8 @@ def list_worker_processes(parent: int = 0) -> set[int]:
 def address() -> Iterator[str]:
     """A cluster of three processes that exists already."""
     distributed = pytest.importorskip("distributed", reason="needs cgprimer[cluster]")
-    with distributed.LocalCluster(
-        n_workers=3, threads_per_worker=1, dashboard_address="127.0.0.1:0", memory_limit=0
-    ) as made:
-        yield made.scheduler_address
+    with distributed.LocalCluster(n_workers=3, **CLUSTER) as cluster:
+        yield cluster.scheduler_address
 
 
 # --- without processes ---------------------------------------------------------------------------
@@ -86,39 +86,28 @@ def test_hint_names_the_extra_that_installs_distributed(monkeypatch: Any) -> Non
 
 
 @pytest.mark.parametrize(("parts", "size"), [(1, 7), (2, 7), (3, 50), (3, 1000)])
-def test_divided_blocks_have_each_sample_once(tmp_path: Path, parts: int, size: int) -> None:
+def test_divided_blocks_have_each_sample_once(
+    tmp_path: Path, parts: int, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Every n-th task reads samples of the same part only."""
+    monkeypatch.setattr("cgprimer.training.data.csv_files._BLOCK", 12_000)
     graph = cgprimer.parse("xw = k*xa")
     data = cgprimer.make_dataset(graph, samples=1000, truth={"k": 2.0})
-    data.save(tmp_path / "d.npz")
-    blocks = cgprimer.Blocks.load(tmp_path / "d.npz", inputs=["xa"], targets=["xw"])
-    cut = cgprimer.Blocks(
-        SmallBlocks(blocks.source), blocks.roles, [300, 300, 400], [300, 300, 400]
-    )
-    objective = Objective(graph, samples=1000, dataset=cut)
+    data.save(tmp_path / "d.csv")
+    blocks = cgprimer.Blocks.load(tmp_path / "d.csv", inputs=["xa"], targets=["xw"])
+    assert len(blocks.lengths) > 2
+    objective = Objective(graph, samples=1000, dataset=blocks)
     gradients = Gradients(
-        objective, ResidentData(objective, cut), seed=0, shuffle=True, parts=parts, size=size
+        objective, ResidentData(objective, blocks), seed=0, shuffle=True, parts=parts, size=size
     )
     for epoch in range(4):  # each with another order of the blocks
         tasks = [Task(k, epoch, a, min(a + size, 1000)) for k, a in enumerate(range(0, 1000, size))]
         chosen = [gradients.sample_indices(task) for task in tasks]
         assert sorted(np.concatenate(chosen).tolist()) == list(range(1000))
-    whole = cgprimer.Dataset.load(tmp_path / "d.npz")
     for task, numbers in zip(tasks, chosen, strict=True):
-        assert gradients.read_columns(task)["xa"].tolist() == whole.inputs["xa"][numbers].tolist()
+        assert gradients.read_columns(task)["xa"].tolist() == data.inputs["xa"][numbers].tolist()
     ends = [sorted(np.concatenate(chosen[k::parts] or [[]])) for k in range(parts)]
     assert all(part[-1] - part[0] == len(part) - 1 for part in ends if part)
-
-
-class SmallBlocks:
-    """A source whose blocks are small."""
-
-    def __init__(self, source: Any) -> None:
-        self.source, self.location = source, source.location
-
-    def read_block(self, block: int, names: Any) -> list[Any]:
-        part = slice(*((0, 300), (300, 600), (600, 1000))[block])
-        return [column[part] for column in self.source.read_block(0, names)]
 
 
 # --- on a cluster that exists --------------------------------------------------------------------
@@ -136,6 +125,9 @@ def test_synchronous_processes_equal_one_with_the_k_fold_batch(address: str) -> 
     half = cgprimer.train(graph, data, workers=2, cluster=address, **{**HOW, "epochs": 2})
     again = cgprimer.train(graph, data, workers=2, cluster=address, resume=half, **HOW)
     assert again.steps == run.steps
+    how = {**HOW, "batch_size": 40, "place": "layers:2", "micro_batches": 3}
+    stages = cgprimer.train(graph, data, cluster=address, **how)
+    assert max_difference(stages, alone) < 1e-12
 
 
 @pytest.mark.slow
@@ -152,26 +144,14 @@ def test_other_protocols_learn(address: str, protocol: str, more: dict[str, Any]
 
 
 @pytest.mark.slow
-def test_stages_in_processes_equal_the_whole_graph(address: str) -> None:
-    graph = networks.mlp("4-6-6-2")
-    data = cgprimer.make_dataset(graph, samples=130)
-    how = {**HOW, "batch_size": 40}
-    run = cgprimer.train(graph, data, place="layers:2", micro_batches=3, cluster=address, **how)
-    assert max_difference(run, cgprimer.train(graph, data, **how)) < 1e-12
-
-
-@pytest.mark.slow
 def test_each_process_reads_its_part_of_a_file(address: str, tmp_path: Path) -> None:
     graph = cgprimer.parse("xw = a*xa + sin(b*xb)")
-    path = tmp_path / "d.npz"
     data = cgprimer.make_dataset(graph, samples=300_000, truth={"a": 2.0, "b": 1.0})
-    data.save(path)
-    blocks = cgprimer.Blocks.load(path, inputs=["xa", "xb"], targets=["xw"])
+    data.save(tmp_path / "d.npz")
+    blocks = cgprimer.Blocks.load(tmp_path / "d.npz", inputs=["xa", "xb"], targets=["xw"])
     assert len(blocks.lengths) == 2
-    how = {**HOW, "learning_rate": 0.05}
-    two = cgprimer.train(
-        graph, blocks, workers=2, cluster=address, **{**how, "batch_size": 150_000}
-    )
+    how = {**HOW, "batch_size": 150_000}
+    two = cgprimer.train(graph, blocks, workers=2, cluster=address, **how)
     alone = cgprimer.train(graph, data, **{**how, "batch_size": None})
     assert max_difference(two, alone) < 1e-12
 
@@ -219,14 +199,8 @@ def test_run_whose_processes_are_all_lost_ends_with_its_results(monkeypatch: Any
     distributed = pytest.importorskip("distributed", reason="needs cgprimer[cluster]")
     monkeypatch.setattr(clusters, "_PATIENCE", 1.0)
     graph, data = lecture(3000)
-    with distributed.LocalCluster(
-        n_workers=1,
-        threads_per_worker=1,
-        dashboard_address="127.0.0.1:0",
-        processes=False,
-        memory_limit=0,
-        protocol="tcp://",
-    ) as cluster:
+    how = {"n_workers": 1, "processes": False, "protocol": "tcp://", **CLUSTER}
+    with distributed.LocalCluster(**how) as cluster:
 
         def stop_workers(step: int, steps: int, loss: float) -> None:
             if step == 30:
@@ -234,11 +208,18 @@ def test_run_whose_processes_are_all_lost_ends_with_its_results(monkeypatch: Any
                 while cluster.workers:
                     time.sleep(0.05)
 
-        how = {**HOW, "workers": 1, "cluster": cluster.scheduler_address}
+        how = {**HOW, "workers": 1, "cluster": cluster.scheduler_address, "on_step": stop_workers}
         with refused(TrainingError) as caught:
-            cgprimer.train(graph, data, on_step=stop_workers, **how)
+            cgprimer.train(graph, data, **how)
     assert isinstance(caught.value.run, cgprimer.TrainingRun)
     assert caught.value.run.steps >= 30
+
+
+def wait_until(is_reached: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not is_reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 @pytest.mark.slow
@@ -246,24 +227,19 @@ def test_ctrl_c_stops_all_processes_and_leaves_a_checkpoint(tmp_path: Path) -> N
     pytest.importorskip("distributed", reason="needs cgprimer[cluster]")
     words = "train lecture --workers 2 --cluster local --epochs 3000 --batch-size 5 --save run.json"
     process = subprocess.Popen(
-        [sys.executable, "-m", "cgprimer", *words.split(), "--checkpoint-every", "1s"],
+        [str(COMMAND), *words.split(), "--checkpoint-every", "1s"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
-        start_new_session=True, env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+        start_new_session=True, env=environment(),
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
     )  # fmt: skip
     workers = set[int]()
     try:
-        deadline = time.monotonic() + 60
-        while not (tmp_path / "run.json").exists() and time.monotonic() < deadline:
-            time.sleep(0.1)
+        wait_until((tmp_path / "run.json").exists)
         workers = list_worker_processes(process.pid)
         assert len(workers) == 2
         os.killpg(process.pid, signal.SIGINT)  # also the workers, as from a terminal
         _, messages = process.communicate(timeout=30)
-        deadline = time.monotonic() + 30
-        while workers & list_worker_processes() and time.monotonic() < deadline:
-            time.sleep(0.1)
-        left = workers & list_worker_processes()
+        wait_until(lambda: not workers & list_worker_processes())
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)  # the session of the command and its workers
@@ -271,4 +247,3 @@ def test_ctrl_c_stops_all_processes_and_leaves_a_checkpoint(tmp_path: Path) -> N
     assert process.returncode == 130
     assert "Traceback" not in messages
     assert "--resume run.json" in messages
-    assert not left

@@ -9,8 +9,6 @@ import pytest
 
 import cgprimer
 from cgprimer import networks
-from cgprimer.core.evaluation.evaluator import values_of
-from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import UsageError
 from cgprimer.training.distributed.gradient_tasks import Gradients
 from cgprimer.training.distributed.layer_cuts import cut
@@ -50,7 +48,7 @@ def compute_by_stages(stages: Stages, values: Any, task: Task) -> tuple[float, A
 
 @pytest.mark.parametrize(
     ("name", "count", "engine"),
-    [*((name, count, "plain") for name in GRAPHS for count in (1, 2, 3)), ("lecture", 2, "cpu")],
+    [*((name, count, "plain") for name in GRAPHS for count in (2, 3)), ("lecture", 1, "cpu")],
 )
 def test_stages_give_the_gradient_of_the_whole_graph(name: str, count: int, engine: str) -> None:
     graph = GRAPHS[name]
@@ -73,6 +71,9 @@ def test_cuts_are_between_variables_and_stages_have_what_they_need() -> None:
     assert parts[0].tape.of_kind("column") == ("x1", "x2")
     assert sum(part.work for part in parts) == pytest.approx(1)
     assert max(part.work for part in parts) < 0.4
+    shared = GRAPHS["shared"]  # k^2 does not depend on the sample: both stages compute it
+    parts = cut(cgprimer.tape(shared), 2, shared.definitions, shared.parameters)
+    assert {name for part in parts for name in part.inputs} <= {"cut.xb", "cut.xc"}
 
 
 def test_work_of_a_stage_is_its_fraction_of_the_scalar_operations() -> None:
@@ -87,41 +88,7 @@ def test_work_of_a_stage_is_its_fraction_of_the_scalar_operations() -> None:
     assert parts[1].work == pytest.approx(last / (220 + last), rel=0.02)
 
 
-def test_values_that_do_not_depend_on_the_sample_do_not_cross_a_cut() -> None:
-    """Both stages compute k^2."""
-    graph = GRAPHS["shared"]
-    parts = cut(cgprimer.tape(graph), 2, graph.definitions, graph.parameters)
-    assert {name for part in parts for name in part.inputs} <= {"cut.xb", "cut.xc"}
-
-
-def test_tapes_of_stages_compute_what_the_whole_tape_computes() -> None:
-    graph, point = GRAPHS["skip"], {"x": 0.7, "k": 1.3, "m": -0.4}
-    tape = cgprimer.tape(graph)
-    known: dict[str, Any] = dict(point)
-    for part in cut(tape, 3, graph.definitions, graph.parameters):
-        known |= _outputs(part.tape, known)
-    assert known["xd"] == _outputs(tape, point)["xd"]
-
-
-def _outputs(tape: Tape, given: dict[str, Any]) -> dict[str, Any]:
-    values = values_of(tape, given)
-    return {name: values[i] for name, i in tape.outputs.items()}
-
-
 # --- training ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("name", "micro"), [("lecture", 1), ("network", 3), ("recurrent", 3)])
-def test_divided_graph_is_trained_as_the_whole_graph(name: str, micro: int) -> None:
-    graph = GRAPHS[name]
-    data = with_random_truth(graph, 83)
-    how: dict[str, Any] = {"epochs": 3, "batch_size": 20, "learning_rate": 1e-3, "l2": 1e-3}
-    whole = cgprimer.train(graph, data, **how)
-    divided = cgprimer.train(
-        graph, data, place="layers:2", micro_batches=micro, simulate=True, **how
-    )
-    assert max_difference(whole, divided) <= 1e-12
-    assert divided.epoch_losses == pytest.approx(whole.epoch_losses, rel=1e-12)
 
 
 @pytest.mark.parametrize(("stages", "micro"), [(2, 1), (2, 4), (4, 8)])
@@ -136,6 +103,7 @@ def test_bubble_of_equal_stages(stages: int, micro: int) -> None:
         delays="constant", batch_size=None, epochs=3,
     )  # fmt: skip
     record = record_of(run)
+    assert record.protocol == f"layers:{stages}"
     assert record.time_fractions()["wait"] == pytest.approx((stages - 1) / (micro + stages - 1))
     assert run.team["clock"] / run.steps == pytest.approx(
         (micro + stages - 1) / micro / stages, rel=1e-12
@@ -154,26 +122,6 @@ def test_values_at_a_cut_take_transfer_time() -> None:
     runs = [cgprimer.train(graph, data, delays=f"constant,network({c})", **how) for c in (0, 1e-3)]
     # 10 numbers of 8 bytes forward, and as many adjoints back.
     assert runs[1].team["clock"] - runs[0].team["clock"] == pytest.approx(2 * 10 * 8 * 1e-3)
-
-
-@pytest.mark.parametrize("how", [{"place": "layers:3", "micro_batches": 2}, {"workers": 4}])
-def test_resumed_run_of_stages_equals_the_uninterrupted_run(
-    how: dict[str, Any], tmp_path: Any
-) -> None:
-    graph = GRAPHS["network"]
-    data = with_random_truth(graph, 60)
-    how = {
-        "place": "layers:2", "simulate": True, "batch_size": 10, "schedule": "constant",
-        "delays": "exponential", "seed": 2, **how,
-    }  # fmt: skip
-    whole = cgprimer.train(graph, data, epochs=4, **how)
-    cgprimer.train(graph, data, epochs=2, **how).save(tmp_path / "run.json")
-    half = cgprimer.load_run(tmp_path / "run.json", graph)
-    again = cgprimer.train(graph, data, epochs=4, resume=half, **how)
-    assert max_difference(whole, again) == 0
-    assert again.team["clock"] == pytest.approx(whole.team["clock"], rel=1e-12)
-    assert again.team["seconds"] == whole.team["seconds"]
-    assert sorted(again.team["spans"]) == sorted(whole.team["spans"])
 
 
 @pytest.mark.parametrize(
@@ -203,28 +151,23 @@ def test_wrong_settings_of_stages_are_rejected(more: dict[str, Any], message: st
 
 
 def train_replicas(**settings: Any) -> Any:
-    """Train the network with a few settings that most tests share."""
     graph = GRAPHS["network"]
-    usual = {"optimizer": "sgd", "learning_rate": 0.01, "epochs": 3, "batch_size": 5, "seed": 1}
-    data = with_random_truth(graph, 40)
+    usual = {"learning_rate": 0.01, "epochs": 3, "batch_size": 5, "seed": 1, "l2": 1e-3}
+    data = with_random_truth(graph, 43)
     return cgprimer.train(graph, data, simulate=True, **usual, **settings)
 
 
-@pytest.mark.parametrize("protocol", ["sync", "groups"])
+@pytest.mark.parametrize("protocol", ["sync", "groups", "async"])
 def test_replicas_of_a_divided_graph_are_workers_of_the_protocol(protocol: str) -> None:
-    divided = train_replicas(workers=8, place="layers:2", protocol=protocol, delays="constant")
-    whole = train_replicas(workers=4, protocol=protocol, delays="constant")
-    assert divided.steps == whole.steps
-    assert max_difference(divided, whole) < 1e-12
+    how = {"protocol": protocol, "delays": "constant"}
+    divided = train_replicas(workers=8, place="layers:2", micro_batches=3, **how)
     record = record_of(divided)
-    assert record.workers == 8
-    assert record.protocol == f"layers:2, {protocol}"
+    assert (record.workers, record.protocol) == (8, f"layers:2, {protocol}")
     assert {span.worker for span in record.spans} == set(range(8))
-
-
-def test_asynchronous_replicas_are_stale() -> None:
-    divided = train_replicas(workers=6, place="layers:2", protocol="async", micro_batches=2)
-    record = record_of(divided)
-    assert record.mean_staleness > 0
-    assert any(line.startswith("staleness:") for line in summarize_record(record, divided.steps))
-    assert record_of(train_replicas(place="layers:2")).protocol == "layers:2"
+    if protocol == "async":
+        assert record.mean_staleness > 0
+        assert summarize_record(record, divided.steps)[-1].startswith("staleness:")
+    else:
+        whole = train_replicas(workers=4, **how)
+        assert divided.epoch_losses == pytest.approx(whole.epoch_losses, rel=1e-12)
+        assert max_difference(divided, whole) < 1e-12

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import random
 import statistics
 from itertools import islice, pairwise
@@ -55,72 +54,78 @@ def test_two_samples_of_the_lecture(protocol: str, more: dict[str, Any], k: floa
     assert run.parameters["k"] == pytest.approx(k, abs=1e-12)
 
 
-@pytest.mark.parametrize(("protocol", "seconds"), [("sync", 5.0), ("backup", 1.0)])
+@pytest.mark.parametrize(
+    ("protocol", "delays", "samples", "times"),
+    [
+        ("sync", "1,1,5", 9, [5.0, 10.0, 15.0]),
+        ("backup", "1,1,5", 6, [1.0, 2.0]),
+        ("backup", "5,1,1", 4, [1.0, 6.0]),  # only the slow worker has a sample in the last step
+    ],
+)
 def test_step_takes_as_long_as_the_slowest_gradient_that_it_uses(
-    protocol: str, seconds: float
+    protocol: str, delays: str, samples: int, times: list[float]
 ) -> None:
-    data = cgprimer.make_dataset(LINE, truth={"k": 3.0}, samples=30)
-    run = cgprimer.train(LINE, data, workers=3, protocol=protocol, delays="1,1,5", **PLAIN)
-    assert run.team["times"] == [seconds * (step + 1) for step in range(10)]
-
-
-def test_step_with_backup_workers_waits_for_a_task_with_samples() -> None:
-    """The last step of an epoch has one sample, which the slow worker has."""
-    data = cgprimer.Dataset.from_arrays({"x": np.ones(4)}, {"xw": np.ones(4)})
-    how = {**PLAIN, "workers": 3, "protocol": "backup", "delays": "5,1,1"}
-    run = cgprimer.train(LINE, data, **how)
-    assert run.steps == 2
-    assert run.team["times"] == [1.0, 6.0]
-    assert run.parameters["k"] == pytest.approx(1 - (1 - 2 * 0.05) ** 2, abs=1e-12)
+    data = cgprimer.Dataset.from_arrays({"x": np.ones(samples)}, {"xw": np.ones(samples)})
+    run = cgprimer.train(LINE, data, workers=3, protocol=protocol, delays=delays, **PLAIN)
+    assert run.team["times"] == times
+    assert run.parameters["k"] == pytest.approx(1 - 0.9 ** len(times), abs=1e-12)
 
 
 # --- equality with one worker and the k-fold batch -----------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("optimizer", "samples"), [("sgd", 600), ("momentum", 611), ("adam", 611)]
-)  # 611: the last batch is not full
-def test_synchronous_workers_equal_one_with_the_k_fold_batch(optimizer: str, samples: int) -> None:
-    graph, data = lecture(samples)
-    how: dict[str, Any] = {
-        "optimizer": optimizer, "learning_rate": 1e-5, "epochs": 3, "l2": 1e-3, "warm_up": 1,
-    }  # fmt: skip
-    one = cgprimer.train(graph, data, batch_size=40, **how)
-    many = cgprimer.train(
-        graph, data, batch_size=5, workers=8, simulate=True, delays="pareto", **how
-    )
+    ("name", "samples", "how"),
+    [
+        ("lecture", 200, {"optimizer": "sgd"}),
+        ("lecture", 211, {"optimizer": "momentum"}),  # the last batch is not full
+        ("lecture", 211, {"optimizer": "adam", "delays": "pareto"}),
+        ("3-5-1", 40, {"reduction": "sum"}),
+        ("3-5-1", 40, {"batch_size": None}),
+        ("dropout", 40, {"loss": "output"}),  # the same masks
+    ],
+)
+def test_synchronous_workers_equal_one_with_the_k_fold_batch(
+    name: str, samples: int, how: dict[str, Any]
+) -> None:
+    graph = cgprimer.networks.mlp(name) if name[0].isdigit() else cgprimer.load(name)
+    data = with_random_truth(graph, samples, targets="loss" not in how)
+    how = {"learning_rate": 1e-3, "epochs": 3, "l2": 1e-3, "warm_up": 1, "batch_size": 20, **how}
+    delays = how.pop("delays", "constant")
+    one = cgprimer.train(graph, data, **how)
+    how["batch_size"] = how["batch_size"] and 5
+    many = cgprimer.train(graph, data, workers=4, simulate=True, delays=delays, **how)
     assert max_difference(one, many) <= 1e-12
     assert many.epoch_losses == pytest.approx(one.epoch_losses, rel=1e-12)
     assert many.steps == one.steps
 
 
-@pytest.mark.parametrize(
-    ("name", "how"),
-    [
-        ("3-5-1", {"reduction": "sum", "learning_rate": 1e-3}),
-        ("3-5-1", {"batch_size": None}),
-        ("dropout", {"loss": "output", "learning_rate": 1e-3}),  # the same masks
-    ],
-)
-def test_networks_equal_one_worker(name: str, how: dict[str, Any]) -> None:
-    is_mlp = name[0].isdigit()
-    graph = cgprimer.networks.mlp(name) if is_mlp else cgprimer.load(name)
-    data = with_random_truth(graph, 40, targets=is_mlp)
-    how = {"epochs": 3, "batch_size": 20, **how}
-    one = cgprimer.train(graph, data, **how)
-    how["batch_size"] = how["batch_size"] and 5
-    many = cgprimer.train(graph, data, workers=4, simulate=True, **how)
-    assert max_difference(one, many) <= 1e-12
+UNITS = cgprimer.parse("parameter w[40]; input x[40]; xl = sum(w*x); output xl")
 
 
 @pytest.mark.parametrize("protocol", ["sync", "async", "groups"])
-def test_each_sample_is_used_once_per_epoch(protocol: str) -> None:
-    """Each parameter is moved by its own sample only."""
-    graph = cgprimer.parse("parameter w[6]; input x[6]; xl = sum(w*x); output xl")
-    data = cgprimer.Dataset.from_arrays({"x": np.eye(6)})
-    how = {**PLAIN, "start": {"w": np.zeros(6)}, "epochs": 3, "loss": "output"}
-    run = cgprimer.train(graph, data, workers=2, protocol=protocol, reduction="sum", **how)
-    assert run.parameters["w"] == pytest.approx(np.full(6, -0.05 * 3), abs=1e-12)
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_each_sample_is_used_once_per_epoch(
+    protocol: str, interrupted: bool, tmp_path: Any
+) -> None:
+    """Each parameter is moved by one sample only, also if the run is interrupted and resumed."""
+    data = cgprimer.Dataset.from_arrays({"x": np.eye(40)})
+    how = {
+        **PLAIN, "workers": 4, "protocol": protocol, "loss": "output", "reduction": "sum",
+        "start": {"w": np.zeros(40)}, "epochs": 2,
+    }  # fmt: skip
+
+    def stop(step: int, steps: int, loss: float) -> None:
+        if step == steps // 2 - 7 and interrupted:
+            raise KeyboardInterrupt
+
+    run = cgprimer.train(UNITS, data, on_step=stop, **how)
+    if interrupted:
+        assert run.stopped == "interrupted"
+        run.save(tmp_path / "run.json")
+        how.pop("start")
+        run = cgprimer.train(UNITS, data, resume=cgprimer.load_run(tmp_path / "run.json"), **how)
+    assert run.parameters["w"] == pytest.approx(np.full(40, -0.05 * 2), abs=1e-12)
 
 
 # --- order statistics ----------------------------------------------------------------------------
@@ -138,7 +143,7 @@ def _team(workers: int, tasks: int, delays: str, size: int = 1) -> SimulatedTeam
 @pytest.mark.parametrize(("workers", "spare"), [(8, 0), (8, 2)])
 def test_step_takes_the_mean_of_an_order_statistic(workers: int, spare: int) -> None:
     """Of exponential delays: H(N + b) - H(b). Source: Renyi 1953, on order statistics."""
-    steps = 2_000
+    steps = 1_500
     team = _team(workers, steps * workers, "exponential(2)")
     updates = plan_protocol("backup", workers, backup=spare).gather_gradients(team)
     for version in range(1, steps):
@@ -149,14 +154,13 @@ def test_step_takes_the_mean_of_an_order_statistic(workers: int, spare: int) -> 
 
 
 def test_asynchronous_workers_never_wait_and_are_stale_by_the_number_of_others() -> None:
-    data = cgprimer.make_dataset(LINE, truth={"k": 3.0}, samples=1_000)
+    data = cgprimer.make_dataset(LINE, truth={"k": 3.0}, samples=500)
     run = cgprimer.train(
         LINE, data, workers=5, protocol="async", **{**PLAIN, "learning_rate": 1e-3}
     )
     record = record_of(run)
     assert record.clock / run.steps == pytest.approx(1 / 5, rel=0.1)
     assert record.mean_staleness == pytest.approx(4, rel=0.02)
-    assert min(record.utilization) > 0.97
     assert min(record.utilization) > 0.98
     assert sum(record.staleness.values()) == run.steps
 
@@ -166,9 +170,9 @@ def test_asynchronous_workers_never_wait_and_are_stale_by_the_number_of_others()
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_same_seed_gives_the_same_trace(protocol: str) -> None:
-    graph, data = lecture(200)
+    graph, data = lecture(60)
     how: dict[str, Any] = {
-        "workers": 4, "protocol": protocol, "simulate": True, "epochs": 2,
+        "workers": 4, "batch_size": 5, "protocol": protocol, "simulate": True, "epochs": 2,
         "delays": "pareto(1.5),slow(3,1),dies(2,4),network(0.01)",
     }  # fmt: skip
     runs = [cgprimer.train(graph, data, seed=seed, **how) for seed in (1, 1, 2)]
@@ -177,11 +181,9 @@ def test_same_seed_gives_the_same_trace(protocol: str) -> None:
 
 
 def test_sampled_times_are_the_same_on_every_machine() -> None:
-    """Written down: another machine, or another numpy, must sample the same."""
     times = list(islice(parse_delays("exponential", 3).sample_seconds(1, 7), 3))
     assert times == [1.5537453112190385, 1.1781342582976655, 0.44985702509657266]
-    times = list(islice(parse_delays("pareto(1.5)", 3).sample_seconds(1, 7), 1))
-    assert times == [0.9391481094309286]
+    assert next(parse_delays("pareto(1.5)", 3).sample_seconds(1, 7)) == 0.9391481094309286
 
 
 @pytest.mark.parametrize(
@@ -199,13 +201,6 @@ def test_distributions_have_their_mean_and_deviation(
     times = list(islice(parse_delays(text, 2).sample_seconds(0, 3), 8_000))
     assert statistics.fmean(times) == pytest.approx(mean, rel=0.03)
     assert statistics.pstdev(times) == pytest.approx(deviation, rel=0.1)
-
-
-def test_exponential_times_follow_the_distribution() -> None:
-    times = sorted(islice(parse_delays("exponential", 1).sample_seconds(0, 11), 8_000))
-    probabilities = [1 - math.exp(-value) for value in times]
-    distance = max(abs(p - (k + 0.5) / len(times)) for k, p in enumerate(probabilities))
-    assert distance < 1.63 / len(times) ** 0.5  # Kolmogorov and Smirnov at 1 %
 
 
 def test_delays_are_parsed() -> None:
@@ -266,8 +261,8 @@ def test_bounded_staleness_limits_the_lead_of_a_worker(bound: int) -> None:
 def test_clock_of_random_teams_adds_up() -> None:
     """No worker does two things at a time, and the seconds are those of the spans."""
     numbers = random.Random(5)
-    graph, data = lecture(150)
-    for _ in range(8):
+    graph, data = lecture(60)
+    for _ in range(6):
         workers = numbers.randint(1, 6)
         protocol = numbers.choice([p for p in PROTOCOLS if p != "groups" or workers % 2 == 0])
         delays = "exponential" + numbers.choice(["", ",slow(4)", ",network(0.004)"])
@@ -297,46 +292,42 @@ def test_formulas_of_the_documentation_predict_the_simulator(curve: Curve) -> No
 # --- resumed runs --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("more", [{}, {"backup": 3}])
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"workers": 5, "delays": "exponential,slow(2),network(0.001)"},
+        {"workers": 5, "protocol": "backup", "backup": 3, "delays": "exponential,network(0.1)"},
+        {"place": "layers:3", "micro_batches": 2, "delays": "exponential"},
+        {"place": "layers:2", "workers": 4, "delays": "exponential"},
+    ],
+)
 def test_resumed_run_equals_the_uninterrupted_run(more: dict[str, Any], tmp_path: Any) -> None:
-    graph, data = lecture()
-    how: dict[str, Any] = {
-        "workers": 5, "protocol": "backup" if more else "sync", "simulate": True,
-        "schedule": "constant", "delays": f"exponential,slow(2),network({0.1 if more else 0.001})",
-        **more,
-    }  # fmt: skip
+    graph = cgprimer.networks.mlp("4-6-6-5-2")
+    data = with_random_truth(graph, 60)
+    how = {"simulate": True, "schedule": "constant", "batch_size": 5, "seed": 2, **more}
     whole = cgprimer.train(graph, data, epochs=4, **how)
     cgprimer.train(graph, data, epochs=2, **how).save(tmp_path / "run.json")
     half = cgprimer.load_run(tmp_path / "run.json", graph)
     again = cgprimer.train(graph, data, epochs=4, resume=half, **how)
-    assert again.parameters == whole.parameters
-    assert again.team["times"] == whole.team["times"]
+    assert max_difference(again, whole) == 0
+    assert again.team["times"] == pytest.approx(whole.team["times"], rel=1e-12)
     assert again.team["seconds"] == whole.team["seconds"]
-
-
-def test_interrupted_asynchronous_run_loses_no_sample(tmp_path: Any) -> None:
-    graph = cgprimer.parse("parameter w[40]; input x[40]; xl = sum(w*x); output xl")
-    data = cgprimer.Dataset.from_arrays({"x": np.eye(40)})
-    how: dict[str, Any] = {
-        **PLAIN, "workers": 4, "protocol": "async", "loss": "output", "reduction": "sum",
-        "start": {"w": np.zeros(40)}, "epochs": 2,
-    }  # fmt: skip
-
-    def stop(step: int, steps: int, loss: float) -> None:
-        if step == 33:
-            raise KeyboardInterrupt
-
-    half = cgprimer.train(graph, data, on_step=stop, **how)
-    assert half.stopped == "interrupted"
-    assert len(half.team["pending"]) == 3
-    half.save(tmp_path / "run.json")
-    how.pop("start")
-    again = cgprimer.train(graph, data, resume=cgprimer.load_run(tmp_path / "run.json"), **how)
-    assert again.steps == 80
-    assert again.parameters["w"] == pytest.approx(np.full(40, -0.1), abs=1e-12)
+    assert sorted(again.team["spans"]) == sorted(whole.team["spans"])
 
 
 # --- errors --------------------------------------------------------------------------------------
+
+
+INVALID_DELAYS = """
+    exponetial exponential(-1) exponential,pareto exponential,1,2 1,-2 1,2,3 slow(2,3) slow(2,0)
+    slow(1,2,3) dies(3,2) dies(2,2) pareto(1) network(x) network(1,2) (((
+"""
+
+
+@pytest.mark.parametrize("delays", INVALID_DELAYS.split())
+def test_invalid_delays_are_rejected(delays: str) -> None:
+    with refused(UsageError):
+        cgprimer.train(LINE, PAIR, workers=2, delays=delays, **PLAIN)
 
 
 @pytest.mark.parametrize(
@@ -348,21 +339,6 @@ def test_interrupted_asynchronous_run_loses_no_sample(tmp_path: Any) -> None:
         ({"protocol": "asinc", "workers": 2}, "'asinc' ... 'async'"),
         ({"workers": 2, "optimizer": "l-bfgs", "learning_rate": None}, "l-bfgs"),
         ({"workers": 2, "optimizer": "coordinates"}, "coordinates"),
-        ({"workers": 2, "delays": "exponetial"}, "'exponetial' ... 'exponential'"),
-        ({"workers": 2, "delays": "exponential(-1)"}, "-1"),
-        ({"workers": 2, "delays": "exponential,pareto"}, "exponential ... pareto"),
-        ({"workers": 2, "delays": "exponential,1,2"}, ""),
-        ({"workers": 2, "delays": "1,-2"}, "worker ... -2"),
-        ({"workers": 2, "delays": "1,2,3"}, "3 ... 2"),
-        ({"workers": 2, "delays": "slow(2,3)"}, "3 ... 2"),
-        ({"workers": 2, "delays": "slow(2,0)"}, "0"),
-        ({"workers": 2, "delays": "slow(1,2,3)"}, "3"),
-        ({"workers": 2, "delays": "dies(3,2)"}, "2"),
-        ({"workers": 2, "delays": "dies(2,2)"}, "2"),
-        ({"workers": 2, "delays": "pareto(1)"}, "1"),
-        ({"workers": 2, "delays": "network(x)"}, "'x'"),
-        ({"workers": 2, "delays": "network(1,2)"}, "2"),
-        ({"workers": 2, "delays": "((("}, "((("),
         ({"workers": 2, "backup": 1}, "backup ... sync"),
         ({"workers": 2, "protocol": "backup", "backup": 2}, "backup"),
         ({"workers": 2, "protocol": "groups", "groups": 3}, "3"),
@@ -383,9 +359,9 @@ def test_batch_normalization_and_blocks_are_rejected() -> None:
     data = cgprimer.make_dataset(graph, samples=40, targets=False)
     with pytest.raises(UsageError, match="batchnorm"):
         cgprimer.train(graph, data, loss="output", workers=2, simulate=True, batch_size=5)
-    settings, _ = create_settings({"workers": 4, "simulate": True, "batch_size": 10})
+    settings, _ = create_settings({"workers": 2, "simulate": True, "batch_size": 1})
     with refused(UsageError):
-        plan_training(settings, lecture(20)[0], [100, 100])
+        plan_training(settings, LINE, [1, 1])
 
 
 def test_gradient_that_is_not_finite_ends_the_run_with_its_sample() -> None:
@@ -394,15 +370,6 @@ def test_gradient_that_is_not_finite_ends_the_run_with_its_sample() -> None:
     with pytest.raises(NonFiniteError, match="sample 2") as caught:
         cgprimer.train(graph, data, workers=2, **{**PLAIN, "start": {"k": 1.0}})
     assert caught.value.run.steps == 1
-
-
-def test_run_without_a_valid_record_of_workers_is_rejected() -> None:
-    with refused(DataError):
-        record_of(cgprimer.train(LINE, PAIR, epochs=1))
-    run = cgprimer.train(LINE, PAIR, workers=2, **PLAIN)
-    run.team["spans"] = [[7, "compute", 0, 1, 0]]
-    with refused(DataError):
-        record_of(run)
 
 
 @pytest.mark.parametrize(
@@ -417,8 +384,16 @@ def test_changed_run_file_is_rejected(key: str, value: Any, tmp_path: Any) -> No
     run = cgprimer.train(LINE, PAIR, workers=2, **PLAIN)
     run.team = {**run.team, key: value}
     run.save(tmp_path / "run.json")
-    with refused(DataError):
+    with pytest.raises(DataError, match="does not contain a run"):
         cgprimer.load_run(tmp_path / "run.json")
+
+
+def test_run_without_a_valid_record_of_workers_is_rejected() -> None:
+    run = cgprimer.train(LINE, PAIR, workers=2, **PLAIN)
+    run.team["spans"] = [[7, "compute", 0, 1, 0]]
+    for invalid in (run, cgprimer.train(LINE, PAIR, epochs=1)):
+        with refused(DataError):
+            record_of(invalid)
 
 
 @pytest.mark.parametrize(
@@ -479,7 +454,6 @@ def test_options_of_workers_have_the_defaults_of_the_settings() -> None:
 
 
 def test_run_in_single_precision_is_saved(tmp_path: Any) -> None:
-    graph, data = lecture(200)
-    run = cgprimer.train(graph, data, workers=4, simulate=True, dtype="float32", epochs=2)
+    run = cgprimer.train(LINE, PAIR, workers=2, dtype="float32", **PLAIN)
     run.save(tmp_path / "run.json")
     assert cgprimer.load_run(tmp_path / "run.json").team == run.team
