@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,52 +15,16 @@ from cgprimer.course.exercises import problem_generation
 from cgprimer.errors import UsageError
 from cgprimer.expressions import names_in
 from tests.approval import approved, refused
-from tests.exercises.neatness import (
-    check_column,
-    check_number,
-    check_problem,
-    count_digits,
-    evaluate_strictly,
-)
+from tests.exercises.neatness import check_problem, evaluate_strictly
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("difficulty", [1, 2, 3])
-def test_problems_can_be_solved_by_hand(kind: str, difficulty: int) -> None:
-    few = 2 if kind == "shapes" else 4
-    for problem in cgprimer.exercise(kinds=kind, difficulty=difficulty, count=few).problems:
-        check_problem(problem, difficulty)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-def test_many_seeds_give_problems_that_can_be_solved_by_hand(kind: str) -> None:
-    for seed in range(60 if kind == "shapes" else 300):
+@pytest.mark.parametrize("seeds", [6, pytest.param(180, marks=pytest.mark.slow)])
+def test_problems_can_be_solved_by_hand(kind: str, seeds: int) -> None:
+    for seed in range(seeds):
         difficulty = 1 + seed % 3
         sheet = cgprimer.exercise(kinds=kind, seed=seed, difficulty=difficulty)
         check_problem(sheet.problems[0], difficulty)
-
-
-@pytest.mark.parametrize(
-    "check",
-    [
-        lambda: evaluate_strictly("input xa = 2; xb = xa - 2; xw = relu(xb) + xa"),
-        lambda: evaluate_strictly("input xa = 2, xb = 2; xw = max(xa, xb)"),
-        lambda: evaluate_strictly("input xa = 6; xw = tanh(xa)"),
-        lambda: evaluate_strictly("input xa = 1; xw = xa/(xa - 1)"),
-        lambda: check_number(101.0, 1, 0),
-        lambda: check_number(1.234, 1, 0),
-        lambda: check_number(9e-4, 1, 4),
-        lambda: check_column([3.0, 0.0]),
-        lambda: check_column([0.0, 0.0, 2.0, 3.0]),
-        lambda: check_column([2.0, -2.0, 1.0]),
-        lambda: check_column([1.0, 1.0, -1.0, 2.0, 3.0]),
-    ],
-)
-def test_oracle_rejects_degenerate_numbers(check: Callable[[], Any]) -> None:
-    with pytest.raises((AssertionError, FloatingPointError)):
-        check()
-    assert [count_digits(v) for v in (0.0, 1200.0, -0.25, 3.125)] == [1, 2, 2, 4]
 
 
 # Graphs of which many values are degenerate: a filter that is removed is noticed at once.
@@ -83,29 +46,24 @@ def test_degenerate_values_of_a_given_graph_are_rejected(name: str) -> None:
         check_problem(problem, 3)
 
 
-def test_matrices_of_a_given_graph_are_not_zero() -> None:
+def test_matrices_of_a_given_graph_are_small_and_not_zero() -> None:
     graph = cgprimer.parse(
         "input x[1,2], y[1,1]; parameter w[2,2], v[2,1]; h = relu(x @ w); L = sum((h @ v - y)^2)"
     )
-    for problem in cgprimer.exercise(graph, kinds="shapes", count=4).problems:
-        worksheet = check_problem(problem, 1)
-        assert {"bar_w", "bar_v"} <= {blank.row for blank in worksheet.blanks}
-
-
-def test_values_of_matrices_with_functions_are_small() -> None:
-    """So that the sums in the operands of functions are small, too."""
+    (problem,) = cgprimer.exercise(graph, kinds="shapes").problems
+    worksheet = check_problem(problem, 1)
+    assert {"bar_w", "bar_v"} <= {blank.row for blank in worksheet.blanks}
     graph = cgprimer.parse("input x[2]; parameter w[2,2]; h = tanh(w @ x); L = sum(h)")
     for problem in cgprimer.exercise(graph, kinds="shapes", count=8).problems:
         values = cgprimer.parse(problem.graph).values
         numbers = {abs(v) for name in ("x", "w") for v in np.ravel(values[name])}
-        assert numbers <= {0.5, 1.0}
+        assert numbers <= {0.5, 1.0}  # so that the sums in the operands of functions are small
 
 
 def test_operands_of_saturating_functions_are_at_most_five() -> None:
     graph = cgprimer.parse("xb = a*xa; xc = tanh(xb); xw = 3*xc + b")
     problems = cgprimer.exercise(graph, kinds="trace", difficulty=2, count=50).problems
-    operands = [abs(evaluate_strictly(problem.graph)["xb"]) for problem in problems]
-    assert max(operands) == 5
+    assert max(abs(evaluate_strictly(problem.graph)["xb"]) for problem in problems) == 5
 
 
 @pytest.mark.parametrize(("extra", "level"), [(0, "operations"), (1, "variables")])
@@ -144,21 +102,16 @@ def test_same_seed_gives_the_same_problems_in_every_version(kind: str) -> None:
 
 
 def test_settings_of_optimizers_belong_to_the_rule() -> None:
-    problems = [
-        problem
-        for difficulty in (1, 2, 3)
-        for problem in cgprimer.exercise(
-            kinds="optimizer", difficulty=difficulty, count=16
-        ).problems
-    ]
-    for problem in problems:
-        asked = problem.asked
-        assert all(0 < value <= 5 for value in asked["settings"].values())
-        for part, values in asked["state"].items():
-            is_square = part == "s" or (asked["rule"], part) == ("adam", "v")
-            assert set(values) == set(asked["wrt"])
-            assert all(0 < abs(v) <= 4 and (v > 0 or not is_square) for v in values.values())
-    settings = {p.asked["rule"]: {*p.asked["settings"]} | {*p.asked["state"]} for p in problems}
+    settings = {}
+    for difficulty in (1, 2, 3):
+        sheet = cgprimer.exercise(kinds="optimizer", difficulty=difficulty, count=16)
+        for asked in (problem.asked for problem in sheet.problems):
+            settings[asked["rule"]] = {*asked["settings"], *asked["state"]}
+            assert all(0 < value <= 5 for value in asked["settings"].values())
+            for part, values in asked["state"].items():
+                is_square = part == "s" or (asked["rule"], part) == ("adam", "v")
+                assert set(values) == set(asked["wrt"])
+                assert all(0 < abs(v) <= 4 and (v > 0 or not is_square) for v in values.values())
     assert settings == {
         "sgd": {"rate"}, "decaying rate": {"rate", "gamma", "t"},
         "weight decay": {"rate", "lambda"}, "momentum": {"rate", "beta", "v"},
@@ -168,12 +121,12 @@ def test_settings_of_optimizers_belong_to_the_rule() -> None:
     }  # fmt: skip
 
 
-def test_questions_of_paths_have_several_paths() -> None:
-    for difficulty, most in ((1, 2), (2, 3), (3, 6)):
-        sheet = cgprimer.exercise(kinds="paths", difficulty=difficulty, count=8)
-        for problem in sheet.problems:
-            graph, asked = cgprimer.parse(problem.graph), problem.asked
-            assert 2 <= _count_paths(graph, asked["wrt"], asked["of"]) <= most
+@pytest.mark.parametrize(("difficulty", "most"), [(1, 2), (2, 3), (3, 6)])
+def test_questions_of_paths_have_several_paths(difficulty: int, most: int) -> None:
+    for problem in cgprimer.exercise(kinds="paths", difficulty=difficulty, count=6).problems:
+        asked, answers = problem.asked, build_worksheet(problem).blanks
+        assert 2 <= sum(blank.row.startswith("path") for blank in answers) <= most
+        assert 2 <= _count_paths(cgprimer.parse(problem.graph), asked["wrt"], asked["of"]) <= most
 
 
 def _count_paths(graph: Any, start: str, end: str) -> int:
@@ -181,30 +134,25 @@ def _count_paths(graph: Any, start: str, end: str) -> int:
     return 1 if start == end else sum(_count_paths(graph, start, tail) for tail in tails)
 
 
-def test_planted_mistake_is_the_first_wrong_row() -> None:
-    for difficulty in (1, 2, 3):
-        sheet = cgprimer.exercise(kinds="mistake", difficulty=difficulty, count=8)
-        for problem in sheet.problems:
-            asked = {k: v for k, v in problem.asked.items() if k not in ("shown", "table")}
-            worksheet = build_worksheet(Problem(problem.asked["table"], problem.graph, asked))
-            correct = [b for b in worksheet.blanks if b.form == "number"]
-            shown = problem.asked["shown"]
-            assert len(shown) == len(correct)
-            near = 0.01 if problem.asked["digits"] else 1e-12  # a mistake is larger
-            wrong = [
-                (b.row, b.value)
-                for b, value in zip(correct, shown, strict=True)
-                if abs(b.value - value) > near * max(abs(b.value), abs(value))
-            ]
-            row, value = (b.value for b in build_worksheet(problem).blanks)
-            assert wrong[0][0] == row
-            assert value == pytest.approx(wrong[0][1], rel=0.01)
-
-
-def test_tables_with_a_mistake_depend_on_the_difficulty() -> None:
-    for difficulty, tables in ((1, {"trace", "adjoint"}), (3, {"tangent", "adjoint"})):
-        sheet = cgprimer.exercise(kinds="mistake", difficulty=difficulty, count=12)
-        assert {problem.asked["table"] for problem in sheet.problems} == tables
+@pytest.mark.parametrize(
+    ("difficulty", "tables"),
+    [(1, {"trace", "adjoint"}), (2, {"adjoint", "tangent"}), (3, {"tangent", "adjoint"})],
+)
+def test_planted_mistake_is_the_first_wrong_row(difficulty: int, tables: set[str]) -> None:
+    sheet = cgprimer.exercise(kinds="mistake", difficulty=difficulty, count=8)
+    assert {problem.asked["table"] for problem in sheet.problems} == tables
+    for problem in sheet.problems:
+        asked = {k: v for k, v in problem.asked.items() if k not in ("shown", "table")}
+        correct = build_worksheet(Problem(problem.asked["table"], problem.graph, asked)).blanks
+        near = 0.01 if problem.asked["digits"] else 1e-12  # a mistake is larger
+        numbers = (blank for blank in correct if blank.form == "number")
+        wrong = [
+            (blank.row, blank.value)
+            for blank, value in zip(numbers, problem.asked["shown"], strict=True)
+            if abs(blank.value - value) > near * max(abs(blank.value), abs(value))
+        ]
+        row, value = (blank.value for blank in build_worksheet(problem).blanks)
+        assert wrong[0] == (row, pytest.approx(value, rel=0.01))
 
 
 def test_gradient_of_many_names_asks_for_four_in_their_order() -> None:
@@ -241,10 +189,10 @@ def test_values_come_from_domains_or_are_kept() -> None:
     assert len({v["a"] for v in values}) > 2
 
 
-def test_difficulties_have_names() -> None:
-    for name, number in (("easy", 1), ("medium", 2), ("Hard", 3)):
-        by_name = cgprimer.exercise(kinds="trace", difficulty=name)
-        assert by_name == cgprimer.exercise(kinds="trace", difficulty=number)
+@pytest.mark.parametrize(("name", "number"), [("easy", 1), ("medium", 2), ("Hard", 3)])
+def test_difficulties_have_names(name: str, number: int) -> None:
+    by_name = cgprimer.exercise(kinds="trace", difficulty=name)
+    assert by_name == cgprimer.exercise(kinds="trace", difficulty=number)
 
 
 @pytest.mark.parametrize(

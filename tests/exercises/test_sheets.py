@@ -70,10 +70,12 @@ def test_every_sheet_of_a_class_is_worth_the_same() -> None:
     assert cgprimer.check_trace(most, {}).possible == 1000
 
 
-@pytest.mark.parametrize("points", [0, 1001, 2.5, "a", True])
-def test_points_are_integers(points: Any) -> None:
+@pytest.mark.parametrize("points", [0, -1, 1001, 2.5, "7", True])
+def test_points_are_integers_up_to_1000(points: Any) -> None:
     with pytest.raises(UsageError, match="points"):
         list(exercises_for(class_of(1), kinds="trace", points=points))
+    with pytest.raises(DataError):
+        Problem("trace", "", {"points": points}).points_of_blanks(3)
 
 
 @pytest.mark.parametrize("count", [1, 3, 7, 24, 64, 999, 5000])
@@ -81,9 +83,6 @@ def test_points_of_blanks_add_up(count: int) -> None:
     parts = Problem("trace", "", {"points": 10}).points_of_blanks(count)
     assert round(sum(parts), 9) == 10
     assert max(parts) - min(parts) < 0.0101
-    for wrong in (0, -1, 10**9, 1.5, "7", True):
-        with pytest.raises(DataError):
-            Problem("trace", "", {"points": wrong}).points_of_blanks(count)
 
 
 # --- documents -----------------------------------------------------------------------------------
@@ -118,7 +117,7 @@ def test_formulas_of_exact_answers_have_ten_digits() -> None:
     asked = {"digits": 0, "of": "xw", "wrt": "xa"}
     problem = Problem("paths", "input xa = 7; xp = 3/xa; xw = xp*xa", asked)
     sheet = replace(cgprimer.exercise(kinds="trace"), problems=(problem,))
-    assert "`-0.06122448980*7`".replace("80*", "8*") in sheet.to_markdown(solution=True)
+    assert "`-0.0612244898*7`" in sheet.to_markdown(solution=True)
 
 
 def with_other_answers(problem: Problem) -> Worksheet:
@@ -134,7 +133,7 @@ def with_other_answers(problem: Problem) -> Worksheet:
 
 def test_files_for_students_do_not_depend_on_the_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """So no answer is in them, not even in another encoding."""
-    few = ["trace", "paths", "shapes", "optimizer", "mistake"]
+    few = ["trace", "paths", "shapes", "mistake"]
     sheet = cgprimer.exercise(kinds=few, seed=2, difficulty=3)
     written = [getattr(sheet, name)() for name in TEXTS] + [sheet.to_csv(), sheet.to_dict()]
     solution = sheet.to_markdown(solution=True)
@@ -161,24 +160,20 @@ def test_files_contain_their_questions_but_no_seed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["", "# no sheet", "<!-- cgprimer-sheet {] -->", '<!-- cgprimer-sheet {"a": 1} -->', None],
-)
-def test_changed_sheet_is_rejected(text: str | None, tmp_path: Path) -> None:
-    if text is None:
+    ("name", "text"),
+    [("sheet.md", text) for text in ("", "# no sheet", "<!-- cgprimer-sheet {] -->", "changed",
+                                     '<!-- cgprimer-sheet {"a": 1} -->')]
+    + [("sheets.json", text) for text in ("", "[]", '{"sheets": [1]}', '{"sheets": []}',
+                                          "[" * 100_000, "null")],
+)  # fmt: skip
+def test_changed_sheets_are_rejected(name: str, text: str, tmp_path: Path) -> None:
+    if text == "changed":
         text = cgprimer.exercise(kinds="trace").to_markdown().replace('"xw"', '"xp"')
-    (tmp_path / "sheet.md").write_text(text)
-    with refused(DataError):
-        read_sheets(tmp_path / "sheet.md")
-
-
-@pytest.mark.parametrize(
-    "text", ["", "[]", '{"sheets": [1]}', '{"sheets": []}', "[" * 100_000, "null"]
-)
-def test_changed_file_of_the_grader_is_rejected(text: str, tmp_path: Path) -> None:
-    (tmp_path / "sheets.json").write_text(text)
-    with pytest.raises(DataError):
-        read_sheets(tmp_path / "sheets.json")
+    (tmp_path / name).write_text(text)
+    with pytest.raises(DataError, match=name) as caught:
+        read_sheets(tmp_path / name)
+    if name == "sheet.md":  # other messages contain those of the version of Python
+        approved(str(caught.value))
 
 
 HOSTILE = r"\input{/etc/passwd} <script>alert(1)</script> | `x` $a_b$ %"
@@ -223,19 +218,15 @@ def test_notebooks_are_valid() -> None:
     for solution in (False, True):
         book = nbformat.reads(sheet.to_notebook(solution=solution), as_version=4)
         nbformat.validate(book)
-        codes = [cell.source for cell in book.cells if cell.cell_type == "code"]
+        codes = [ast.parse(cell.source) for cell in book.cells if cell.cell_type == "code"]
         assert len(codes) == (0 if solution else 2)
         assert any(cell.get("attachments") for cell in book.cells)
-        for source in codes:
-            ast.parse(source)
 
 
 def test_pictures_have_no_metadata_and_load_nothing() -> None:
-    page = cgprimer.exercise(kinds="picture", difficulty=3).to_html()
-    picture = re.search(r"<svg.*</svg>", page, re.DOTALL)
-    assert picture
-    assert "metadata" not in picture[0]
-    assert not re.search(r"""(?:href|src)=["'](?!#)""", page)
+    (picture,) = re.findall(r"<svg.*</svg>", cgprimer.exercise(kinds="paths").to_html(), re.DOTALL)
+    assert "metadata" not in picture
+    assert not re.search(r"""(?:href|src)=["'](?!#)""", picture)
 
 
 def test_files_of_a_class(tmp_path: Path) -> None:
@@ -268,31 +259,42 @@ def roster(folder: Path, text: str) -> list[Student]:
     return read_roster(file)
 
 
-def test_rosters(tmp_path: Path) -> None:
-    found = roster(tmp_path, "\ufeffID;Name;Mail\n7;Zoë O'Neil;z@x\n\n8;Zoë O'Neil;y@x\n")
-    cells = (("ID", "7"), ("Name", "Zoë O'Neil"), ("Mail", "z@x"))
-    assert found[0] == Student("Zoë O'Neil", "7", "7", cells)
-    assert [(s.name, s.key, s.file) for s in found[1:]] == [("Zoë O'Neil", "8", "8")]
-    assert roster(tmp_path, "name\n../../etc/passwd\n")[0].file == "etc-passwd"
-    assert roster(tmp_path, "id\n李\n")[0] == Student("李", "李", "u674e", (("id", "李"),))
-    short = roster(tmp_path, "name,mail,id\nAnn,,1\nBob\n".replace("Bob", "Bob,b@x,2"))
-    assert [s.file for s in short] == ["1", "2"]
-    only_mail = roster(tmp_path, "e-mail\nann@x.org\n")[0]
-    assert (only_mail.name, only_mail.key, only_mail.file) == ("ann@x.org",) * 2 + ("ann-x-org",)
-
-
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("text", "students"),
     [
-        ("NUL", "nul-"), ("com3", "com3-"), ("***", "student"), ("x" * 99, "x" * 60),
-        ("Søren Kierkegaard", "soren-kierkegaard"), ("Пётр Щукин", "pyotr-shchukin"),
-        ("Łukasz Żak", "lukasz-zak"), ("Γιώργος", "giorgos"), ("Đặng", "dang"), ("Þóra", "thora"),
-        ("Straße", "strasse"), ("Ærø Œuvre", "aero-oeuvre"), ("Київ Їжак", "kiyiv-yizhak"),
-        ("Ψυχή", "psychi"),
+        (
+            "\ufeffID;Name;Mail\n7;Zoë O'Neil;z@x\n\n8;Zoë O'Neil;y@x\n",
+            [("Zoë O'Neil", "7", "7"), ("Zoë O'Neil", "8", "8")],
+        ),
+        ("name\n../../etc/passwd\n", [("../../etc/passwd", "../../etc/passwd", "etc-passwd")]),
+        ("id\n李\n", [("李", "李", "u674e")]),
+        ("e-mail\nann@x.org\n", [("ann@x.org", "ann@x.org", "ann-x-org")]),
+        ("name,mail,id\nAnn,,1\nBob,b@x,2\n", [("Ann", "1", "1"), ("Bob", "2", "2")]),
+        ("name,id\nSøren Å,s-17\n", [("Søren Å", "s-17", "s-17")]),
+        ("name,E-Mail\nŁukasz,lu@uni.pl\n", [("Łukasz", "Łukasz", "lu-uni-pl")]),
+        ("name,email\nA,a@x\nB,b@x\n", [("A", "a@x", "a-x"), ("B", "b@x", "b-x")]),
     ],
-)  # fmt: skip
-def test_names_of_files_are_transliterated(text: str, expected: str) -> None:
-    assert safe_name(text) == expected
+)
+def test_files_are_named_by_id_or_email(
+    tmp_path: Path, text: str, students: list[tuple[str, str, str]]
+) -> None:
+    found = roster(tmp_path, text)
+    assert [(student.name, student.key, student.file) for student in found] == students
+    header, first = text.removeprefix("\ufeff").replace(";", ",").split("\n")[:2]
+    assert found[0].columns == tuple(zip(header.split(","), first.split(","), strict=True))
+
+
+FILE_NAMES = {
+    "NUL": "nul-", "com3": "com3-", "***": "student", "x" * 99: "x" * 60,
+    "Søren Kierkegaard": "soren-kierkegaard", "Пётр Щукин": "pyotr-shchukin",
+    "Łukasz Żak": "lukasz-zak", "Γιώργος": "giorgos", "Đặng": "dang", "Þóra": "thora",
+    "Straße": "strasse", "Ærø Œuvre": "aero-oeuvre", "Київ Їжак": "kiyiv-yizhak",
+    "Ψυχή": "psychi",
+}  # fmt: skip
+
+
+def test_names_of_files_are_transliterated() -> None:
+    assert {text: safe_name(text) for text in FILE_NAMES} == FILE_NAMES
 
 
 @pytest.mark.parametrize(
@@ -310,19 +312,6 @@ def test_names_of_files_are_transliterated(text: str, expected: str) -> None:
 def test_invalid_roster_is_rejected(tmp_path: Path, text: str, message: str) -> None:
     with refused(DataError, message):
         roster(tmp_path, text)
-
-
-@pytest.mark.parametrize(
-    ("text", "files"),
-    [
-        ("name,id\nSøren Å,s-17\nПётр,s-18\n", ["s-17", "s-18"]),
-        ("name,E-Mail\nŁukasz,lu@uni.pl\n", ["lu-uni-pl"]),
-        ("name,email,id\nA,a@x.y,7\n", ["7"]),
-        ("name,email\nA,\nB,b@x\n".replace("A,", "A,a@x"), ["a-x", "b-x"]),
-    ],
-)
-def test_files_are_named_by_id_or_email(tmp_path: Path, text: str, files: list[str]) -> None:
-    assert [student.file for student in roster(tmp_path, text)] == files
 
 
 def test_numbers_of_equal_names_do_not_depend_on_the_order_of_the_roster(tmp_path: Path) -> None:
