@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import io
-import json
 import re
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -23,6 +20,8 @@ import cgprimer
 from cgprimer.cli import cli
 from cgprimer.cli.common import progress_bar
 from cgprimer.errors import CgprimerError, UsageError
+from cgprimer.visualization.pages.stepping import step_page
+from cgprimer.visualization.pages.stepping.method_walks import METHODS
 from cgprimer.visualization.pages.stepping.step_frames import stepping
 from cgprimer.visualization.pages.stepping.step_page import render_step_page, write_steps
 from cgprimer.visualization.pages.stepping.step_slides import (
@@ -30,11 +29,18 @@ from cgprimer.visualization.pages.stepping.step_slides import (
     lay_out_slide,
     render_animation,
 )
-from tests.approval import approved
+from tests.approval import approved, refused
 from tests.pages.conftest import read_data
 from tests.pages.test_stepping import F1
 
-SHORT = ("-e", "xw = cd*xa", "--at", "xa=2,cd=3")
+TINY = cgprimer.parse("input xa = 2; parameter cd = 3; xw = cd*xa")
+
+
+@pytest.fixture
+def short(tmp_path: Path) -> tuple[str, ...]:
+    """Arguments of a derivative of three steps."""
+    (tmp_path / "short.cg").write_text(TINY.text)
+    return (str(tmp_path / "short.cg"), "--method", "forward")
 
 
 def step(*arguments: object) -> Result:
@@ -76,16 +82,13 @@ def test_a_page_is_complete_loads_nothing_and_is_reproducible(tmp_path: Path) ->
         for name in ("src", "href"):
             assert (attributes.get(name) or "data:").startswith("data:"), tag
     assert set(re.findall(r"https?://[^\"' ]+", text)) == {"http://www.w3.org/2000/svg"}
-    assert "eval(" not in text
-    assert "new Function" not in text
+    assert not re.search(r"eval\(|new Function", text)
     data = read_data(text)
     assert (data["point"]["xa"], data["first"], data["arrays"]) == (-0.5, "path-sum", False)
-    assert [walk["method"] for walk in data["walks"]] == [
-        "forward", "reverse", "path-sum", "finite-difference",
-    ]  # fmt: skip
-    pages = [cgprimer.step(cgprimer.load("lecture")) for _ in range(2)]
-    assert pages[0] == pages[1]
-    assert read_data(pages[0])["first"] == "reverse"
+    assert [walk["method"] for walk in data["walks"]] == [*METHODS]
+    page = cgprimer.step(TINY)
+    assert page == cgprimer.step(TINY)
+    assert read_data(page)["first"] == "reverse"
 
 
 def test_a_page_of_arrays_shows_matrices_and_refers_to_scalars() -> None:
@@ -104,49 +107,46 @@ def test_a_page_of_arrays_shows_matrices_and_refers_to_scalars() -> None:
 @pytest.mark.parametrize(
     ("text", "heading"),
     [
-        ("xw = cd*xa", "xw = cd*xa"),
         ("xx = xa^2;\n\n xw = cd*xx", "xx = xa^2; xw = cd*xx"),
         (f"xw = cd*({' + '.join(['xa'] * 30)})", f"xw = cd*(xa{' + xa' * 9} + …"),
     ],
 )
 def test_pages_have_a_heading(tmp_path: Path, text: str, heading: str) -> None:
-    arguments = ("-e", text, "--at", "xa=2,cd=3", "-o", tmp_path / "a.html", "--force")
-    for title, expected in ((None, heading), ("a\x07b\n\x00<c>\ud800\ufffe\x1b", "a b  <c>")):
-        graph, point = cgprimer.parse(text), {"xa": 2.0, "cd": 3.0}
-        if title is None:
-            assert step(*arguments).exit_code == 0
-            page = (tmp_path / "a.html").read_text(encoding="utf-8")
-        else:
-            page = cgprimer.step(graph, point, title=title)
-        assert Reader(page).headings == {"title": expected, "h1": expected}
-    assert Reader(cgprimer.step(graph, point)).headings["h1"] == "xw step by step"
-    assert Reader(cgprimer.step(graph, point, title="\x07 \n")).headings["h1"] == ""
+    path = tmp_path / "a.html"
+    assert step("-e", text, "--at", "xa=2,cd=3", "-o", path).exit_code == 0
+    expected = {"title": heading, "h1": heading}
+    assert Reader(path.read_text(encoding="utf-8")).headings == expected
 
 
-def test_options_of_finite_differences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_titles_have_no_control_characters() -> None:
+    for title, heading in (
+        (None, "xw step by step"), ("\x07 \n", ""), ("a\x07b\n\x00<c>\ud800\ufffe\x1b", "a b  <c>"),
+    ):  # fmt: skip
+        assert Reader(cgprimer.step(TINY, title=title)).headings["h1"] == heading
+
+
+def test_options_of_finite_differences(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, short: tuple[str, ...]
+) -> None:
     monkeypatch.chdir(tmp_path)
-    done = step("lecture", "-o", "a.gif", "--method", "reverse", "--step", "1e-3")
+    done = step(*short, "-o", "a.gif", "--step", "1e-3")
     assert done.exit_code == 2
-    assert "--step requires --method finite-difference, got --method reverse" in done.output
-    done = step("lecture", "-o", "a.html", "--scheme", "complex-step")
-    assert done.exit_code == 2
-    assert "'central', 'forward'" in done.output
-    assert list(tmp_path.iterdir()) == []
-    assert step("lecture", "-o", "a.html", "--scheme", "forward", "--step", "1e-3").exit_code == 0
+    assert "--step requires --method finite-difference, got --method forward" in done.output
+    assert step(*short, "-o", "a.html", "--scheme", "complex-step").exit_code == 2
+    assert step(*short, "-o", "a.html", "--scheme", "forward", "--step", "1e-3").exit_code == 0
     data = read_data(Path("a.html").read_text(encoding="utf-8"))
     assert data["h"] == 1e-3
     assert [w["scheme"] for w in (data["walks"][3], data["others"][0])] == ["forward", "central"]
-    page = cgprimer.step(cgprimer.load("lecture"), method="finite-difference", h=1.0)
+    page = cgprimer.step(TINY, method="finite-difference", h=1.0)
     assert read_data(page)["h"] == 1.0
 
 
 # --- slides and animations ------------------------------------------------------------------------
 
 
-def test_an_animation_has_a_frame_for_every_step(tmp_path: Path) -> None:
+def test_an_animation_has_a_frame_for_every_step(tmp_path: Path, short: tuple[str, ...]) -> None:
     path = tmp_path / "small.gif"
-    arguments = (*SHORT, "--method", "forward")
-    assert step(*arguments, "-o", path, "--speed", 2).exit_code == 0
+    assert step(*short, "-o", path, "--speed", 2).exit_code == 0
     with Image.open(path) as image:
         assert (image.size, image.n_frames) == ((1280, 720), 3)  # type: ignore[attr-defined]
         assert image.info["duration"] == 500
@@ -174,24 +174,22 @@ def test_an_animation_shows_the_slide_of_every_step() -> None:
     assert max(shares) < 0.005
 
 
-@pytest.mark.parametrize(
-    "kind", ["svg", *(pytest.param(k, marks=pytest.mark.slow) for k in ("png", "pdf"))]
-)
-def test_slides_are_numbered_and_only_force_replaces_them(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize("kind", ["svg", pytest.param("png", marks=pytest.mark.slow)])
+def test_slides_are_numbered_and_only_force_replaces_them(
+    tmp_path: Path, kind: str, short: tuple[str, ...]
+) -> None:
     slides = tmp_path / "slides"
-    arguments = (*SHORT, "--method", "forward", "--format", kind, "-o", slides)
+    arguments = (*short, "--format", kind, "-o", slides)
     assert step(*arguments).exit_code == 0
     assert sorted(p.name for p in slides.iterdir()) == [f"00{k}.{kind}" for k in (1, 2, 3)]
-    assert [p.name for p in tmp_path.iterdir()] == ["slides"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["short.cg", "slides"]
     if kind == "png":
         with Image.open(slides / "002.png") as image:
             assert image.size == (1920, 1080)
-    if kind == "svg":
+    else:
         ElementTree.parse(slides / "002.svg")
     (slides / f"999.{kind}").touch()  # of a longer derivative
-    again = step(*arguments)
-    assert isinstance(again.exception, UsageError)
-    approved(str(again.exception), "--force")
+    approved(str(step(*arguments).exception), "--force")
     assert step(*arguments, "--force").exit_code == 0
     assert not (slides / f"999.{kind}").exists()
     (slides / "notes.txt").write_text("my notes")
@@ -210,48 +208,37 @@ def test_slides_of_arrays_and_of_titles_with_control_characters(tmp_path: Path) 
     write_steps(shown, tmp_path / "steps.gif", method="reverse", dark=True)
 
 
-@pytest.mark.parametrize("way", [("-o", "a.gif"), ("-o", "slides", "--format", "png")])
+@pytest.mark.parametrize(
+    ("method", "wrt"), [("reverse", ["cd"]), ("finite-difference", ["cd", "xa"])]
+)
 def test_too_many_slides_are_refused_before_the_work(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: tuple[str, ...]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, wrt: list[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    lines = [f"x{k} = sin(x{k - 1})*p + x{k - 1}" for k in range(1, 70)]
-    text = "; ".join(lines).replace("x0", "xa")
-    module = "cgprimer.visualization.pages.stepping.step_slides"
-    monkeypatch.setattr(f"{module}.draw_slide", None)  # nothing is drawn
-    for method, names in (("reverse", ()), ("finite-difference", ("--wrt", "xa,p"))):
-        done = step("-e", text, "--at", "xa=1,p=0.1", "--method", method, *names, *way)
-        assert isinstance(done.exception, UsageError)
-        shown = stepping(cgprimer.parse(text), {"xa": 1, "p": 0.1}, methods=[method],
-                         wrt=["xa", "p"] if names else None)  # fmt: skip
-        count = len(shown.walks[0].steps)
-        assert count > 300
-        message, hint = str(done.exception).splitlines()
-        assert f"takes {count:,} steps, but slides and animations can have at most 300" in message
-        assert ("--wrt NAME" in hint) == bool(names)
-        assert ("--method reverse" in hint) == (method != "reverse")
+    shown = stepping(TINY, methods=[method], wrt=wrt)
+    n_steps, module = len(shown.walks[0].steps), "cgprimer.visualization.pages.stepping.step_slides"
+    drawn: list[object] = []
+    monkeypatch.setattr(f"{module}.draw_slide", lambda *_, **__: drawn.append(1) or 1 / 0)
+    for path, kind in ((tmp_path / "a.gif", None), (tmp_path / "slides", "png")):
+        monkeypatch.setattr(step_page, "MAX_DRAWN", n_steps - 1)
+        with refused(UsageError):
+            write_steps(shown, path, method=method, kind=kind)
+        assert not drawn
+        monkeypatch.setattr(step_page, "MAX_DRAWN", n_steps)
+        with pytest.raises(ZeroDivisionError):
+            write_steps(shown, path, method=method, kind=kind)
+        drawn.clear()
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.slow
 def test_progress_is_shown_on_a_terminal_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = (*SHORT, "--method", "forward", "-o", tmp_path / "a.gif")
-    assert step(*arguments).stderr == f"wrote {tmp_path / 'a.gif'}\n"
-    calls: list[tuple[int, int]] = []
-
-    @contextmanager
-    def bar(work: str, wanted: bool) -> Iterator[Callable[[int, int], None] | None]:
-        yield (lambda number, total: calls.append((number, total))) if wanted else None
-
-    monkeypatch.setattr("cgprimer.cli.step_command.progress_bar", bar)
-    assert step(*arguments, "--force").exit_code == 0
-    assert calls == [(1, 3), (2, 3), (3, 3)]
-    assert step(*SHORT, "-o", tmp_path / "a.html").exit_code == 0
-    assert len(calls) == 3
+    with progress_bar("drawing") as on_frame:
+        assert on_frame is None
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    capsys.readouterr()
+    with progress_bar("drawing", wanted=False) as on_frame:
+        assert on_frame is None
+    assert capsys.readouterr() == ("", "")
     with progress_bar("drawing") as on_frame:
         assert on_frame is not None
         on_frame(1, 4)
@@ -265,33 +252,31 @@ def test_progress_is_shown_on_a_terminal_only(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("command", "words"),
     [
-        (("-e", "xw = p*xa", "-o", "a.html"), "xa"),
-        (("-e", "xw = p*xa", "--at", "xa=1", "-o", "a.gif"), "p"),
-        (("-e", "", "-o", "a.html"), ""),
-        (("-e", "xw = 2 + 3", "-o", "a.html"), ""),
-        (("-e", "xw = p*", "-o", "a.html"), ""),
-        (("lecture", "-o", "a.jpg"), ".html, .gif"),
-        (("lecture", "-o", "missing/a.html"), "folder"),
-        (("lecture", "-o", "file/a.html"), "folder"),
-        (("lecture", "-o", "file", "--format", "png"), "it is a file"),
-        (("lecture", "-o", "a"), ".html, .gif"),
-        (("lecture", "-o", "."), ""),
-        (("lecture", "-o", "a.gif", "--format", "png"), ""),
-        (("lecture", "-o", "a.html", "--step", "nan"), ""),
-        (("lecture", "--at", "xq=1", "-o", "a.html"), "xq"),
-        (("lecture", "--of", "xq", "-o", "a.html"), "xq"),
-        (("olah", "--wrt", "xq", "-o", "a.html"), "c ... d ... e ... b"),
-        (("network", "--wrt", "xq", "-o", "a.html"), "xq"),  # its names are too many to list
+        ("-e xw=p*xa -o a.html", "xa"),
+        ("-e xw=p*xa --at xa=1 -o a.gif", "p"),
+        ("-e  -o a.html", ""),
+        ("-e xw=2+3 -o a.html", ""),
+        ("-e xw=p* -o a.html", ""),
+        ("lecture -o a.jpg", ".html, .gif"),
+        ("lecture -o missing/a.html", "folder"),
+        ("lecture -o file/a.html", "folder"),
+        ("lecture -o file --format png", "it is a file"),
+        ("lecture -o .", ".html, .gif"),
+        ("lecture -o a.gif --format png", ""),
+        ("lecture -o a.html --step nan", ""),
+        ("lecture --at xq=1 -o a.html", "xq"),
+        ("olah --wrt xq -o a.html", "c ... d ... e ... b"),
+        ("network --wrt xq -o a.html", "xq"),  # its names are too many to list
     ],
 )
 def test_wrong_use_leaves_no_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], words: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, words: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("my homework", encoding="utf-8")
-    done = step(*arguments)
+    done = step(*command.split(" "))
     assert isinstance(done.exception, CgprimerError)
     approved(str(done.exception), words)
     assert [p.read_text() for p in tmp_path.iterdir()] == ["my homework"]
@@ -300,20 +285,18 @@ def test_wrong_use_leaves_no_file(
 def test_a_full_disk_leaves_no_slides_and_only_force_overwrites_a_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page = tmp_path / "a.html"
+    page, shown = tmp_path / "a.html", stepping(TINY, methods=["reverse"])
     page.write_text("my homework")
-    done = step("lecture", "-o", page)
-    assert isinstance(done.exception, UsageError)
-    assert "--force" in str(done.exception)
+    with pytest.raises(UsageError, match="was not written by cgprimer"):
+        write_steps(shown, page, method="reverse")
     assert page.read_text() == "my homework"
-    assert step("lecture", "-o", page, "--force").exit_code == 0
-    assert json.dumps(read_data(page.read_text(encoding="utf-8")))
+    write_steps(shown, page, method="reverse", force=True)
+    assert read_data(page.read_text(encoding="utf-8"))["first"] == "reverse"
 
     def fail(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "write_bytes", fail)
-    done = step("lecture", "-o", tmp_path / "slides", "--format", "png")
-    assert isinstance(done.exception, UsageError)
-    approved(str(done.exception).replace(str(tmp_path), "<folder>"))
+    with refused(UsageError, "No space left"):
+        write_steps(shown, tmp_path / "slides", method="reverse", kind="png")
     assert [p.name for p in tmp_path.iterdir()] == ["a.html"]

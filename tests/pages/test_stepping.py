@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -24,11 +25,11 @@ from cgprimer.visualization.pages.stepping.slide_tables import (
     format_value,
     measure_columns,
 )
-from cgprimer.visualization.pages.stepping.step_frames import Frame, Stepping, stepping
+from cgprimer.visualization.pages.stepping.step_frames import Stepping, stepping
 from cgprimer.visualization.pages.stepping.step_slides import format_headline
 from cgprimer.visualization.pages.stepping.step_values import encode_value
 from cgprimer.visualization.pages.stepping.vertex_positions import LETTER, lay_out_scene
-from tests.approval import refused
+from tests.approval import approved, refused
 from tests.pages.random_graphs import LATE, LATER, SHARED, Problem, problem
 
 LECTURE = cgprimer.load("lecture")
@@ -83,12 +84,10 @@ def list_dependencies(made: Problem) -> set[tuple[str, str]]:
     return {(name, head) for head, right in lines for name in re.findall(r"\b(?:xa|k|y)\d", right)}
 
 
-@pytest.mark.parametrize(
-    "first", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(20, 200, 20))]
-)
-def test_random_graphs_have_the_gradient_and_its_contributions(first: int) -> None:
+@pytest.mark.parametrize("seeds", [range(20), pytest.param(range(20, 200), marks=pytest.mark.slow)])
+def test_random_graphs_have_the_gradient_and_its_contributions(seeds: range) -> None:
     n_graphs = n_sums = 0
-    for seed in range(first, first + 20):
+    for seed in seeds:
         made = problem(seed)
         try:
             graph = cgprimer.parse(made.text)
@@ -103,16 +102,19 @@ def test_random_graphs_have_the_gradient_and_its_contributions(first: int) -> No
             wanted = {edge for edge in list_dependencies(made) if edge[1] in names}
             assert set(shown.scene.edges) == wanted, made
         n_graphs += 1
-    assert n_graphs > 15
-    assert n_sums > 20
+    assert n_graphs > 0.75 * len(seeds)
+    assert n_sums > len(seeds)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
-def test_examples_have_the_gradient_and_its_contributions(path: Path) -> None:
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(p, marks=[pytest.mark.slow] * (p.stem == "mlp")) for p in FILES],
+    ids=lambda p: p.stem,
+)
+def test_examples_have_the_gradient(path: Path) -> None:
     graph = expand_elements(cgprimer.load(path))
-    names = (graph.parameters or graph.inputs)[:2]
+    shown = stepping(graph, of=graph.outputs[0], wrt=(graph.parameters or graph.inputs)[:2])
     for method in METHODS:
-        shown = stepping(graph, of=graph.outputs[0], wrt=names, methods=[method])
         check_gradient(graph, shown, method)
 
 
@@ -127,23 +129,18 @@ def test_contributions_that_are_computed_out_of_order(text: str, level: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("text", "point", "wrt", "results"),
+    ("text", "wrt", "results"),
     [
-        ("xw = sqrt(k*m) + p; parameter k=0, m=1, p=2", {}, ["k", "p"], (math.inf, 1.0)),
-        ("xb = 2 + 3; xw = p*xb", {"p": 1.0}, None, (5.0,)),
-        ("xw = step(xa)*k", {"xa": 1.0, "k": 2.0}, None, (1.0,)),  # a primitive, not a step
-        ("x0=xb; x1=k; xw=xb*x1; input xb=-0.3; parameter k=1.3; output xw", {}, ["x0", "k"],
-         (0.0, -0.3)),
+        ("xb = 2 + 3; xw = p*xb; parameter p=1", ["p"], (5.0,)),
+        ("xw = step(xa)*k; input xa=1; parameter k=2", ["k"], (1.0,)),  # a primitive, not a step
+        ("x0=xb; x1=k; xw=xb*x1; input xb=-0.3; parameter k=1.3", ["x0", "k"], (0.0, -0.3)),
+        ("xw = sqrt(k*m) + p; parameter k=0, m=1, p=2", ["k", "p"], (math.inf, 1.0)),
     ],
-)  # fmt: skip
-def test_special_derivatives(
-    text: str, point: dict[str, float], wrt: list[str] | None, results: tuple[float, ...]
-) -> None:
+)
+def test_special_derivatives(text: str, wrt: list[str], results: tuple[float, ...]) -> None:
     graph = cgprimer.parse(text)
-    for method in METHODS[:3] if math.inf in results else METHODS:
-        if math.inf in results and method == "path-sum":
-            continue
-        last = stepping(graph, point, of="xw", wrt=wrt, methods=[method]).frames(method)[-1]
+    for method in ("forward", "reverse") if math.inf in results else METHODS:
+        last = stepping(graph, of="xw", wrt=wrt, methods=[method]).frames(method)[-1]
         assert last.results == pytest.approx(results, abs=1e-9)
 
 
@@ -162,30 +159,22 @@ def test_the_last_frame_is_the_trace() -> None:
 # --- what each frame shows ------------------------------------------------------------------------
 
 
-def test_phases_lines_and_edges_of_the_methods() -> None:
+def test_phases_and_lines_of_the_methods() -> None:
     shown = stepping(LECTURE)
-    n_phases = {walk.method: len(walk.phases) for walk in shown.walks}
-    assert n_phases == {"forward": 4, "reverse": 2, "path-sum": n_phases["path-sum"],
-                        "finite-difference": 9}  # fmt: skip
+    for walk, n_phases in zip(shown.walks, (4, 2, 3, 9), strict=True):
+        assert len(walk.phases) == n_phases, walk.method
+        assert {step.phase for step in walk.steps} == set(range(n_phases))
+        assert {step.line for step in walk.steps} - {-1} == set(range(len(walk.lines)))
+        for before, frame in itertools.pairwise(shown.frames(walk.method)):
+            if before.step.phase == frame.step.phase:  # what is computed stays within its phase
+                for earlier, later in zip(before.values, frame.values, strict=True):
+                    assert earlier is None or later is not None
     assert [p.title for p in shown.walk("reverse").phases] == [
         "forward sweep: values", "backward sweep: adjoints",
     ]  # fmt: skip
-    for walk in shown.walks:
-        assert {step.phase for step in walk.steps} == set(range(len(walk.phases)))
-        assert {step.line for step in walk.steps} - {-1} == set(range(len(walk.lines)))
-        before: Frame | None = None
-        for frame in shown.frames(walk.method):  # what is computed stays within its phase
-            if before and before.step.phase == frame.step.phase:
-                for earlier, later in zip(before.values, frame.values, strict=True):
-                    assert earlier is None or later is not None
-            before = frame
     first = shown.frames("reverse")[0]
     assert first.values[-1] is None
     assert set(first.derivatives) == {None}
-    paths = stepping(LECTURE, wrt=["xa"]).walk("path-sum").steps
-    lit = [[shown.scene.edges[e] for e in s.edges] for s in paths if s.text.startswith("path ")]
-    assert len(lit) == 4
-    assert [("xa", "xx"), ("xx", "xw")] in lit
 
 
 def test_steps_highlight_the_edges_of_their_instruction() -> None:
@@ -251,7 +240,7 @@ def test_numbers_that_are_not_finite_are_plain_data() -> None:
 @pytest.mark.parametrize("scheme", ["central", "forward"])
 @pytest.mark.parametrize("h", [None, 0.125, 1e-6])
 def test_schemes_and_steps_are_those_of_the_method(scheme: str, h: float | None) -> None:
-    shown = stepping(LECTURE, scheme=scheme, h=h)
+    shown = stepping(LECTURE, scheme=scheme, h=h, methods=["finite-difference"])
     gradient = cgprimer.gradient(LECTURE, method="finite-difference", scheme=scheme, step=h)
     results = shown.frames("finite-difference")[-1].results
     assert dict(zip(shown.scene.wrt, results, strict=True)) == pytest.approx(gradient, rel=1e-7)
@@ -260,14 +249,11 @@ def test_schemes_and_steps_are_those_of_the_method(scheme: str, h: float | None)
 @pytest.mark.parametrize("h", [None, 1e-3, 1e-9, 1e-13])
 def test_a_shift_of_a_finite_difference_is_visible_in_the_text(h: float | None) -> None:
     shown = stepping(LECTURE, wrt=["xa", "bc"], methods=["finite-difference"], h=h)
-    frames = shown.frames("finite-difference")
-    base = max((f for f in frames if f.step.phase == 0), key=lambda f: f.number).values
-    n_shifted = 0
+    frames, n_shifted = shown.frames("finite-difference"), 0
+    (*_, base) = (f.values for f in frames if f.step.phase == 0)
     for frame in frames:
-        if frame.step.phase == 0:
-            assert set(frame.unmoved) == {None}
-            continue
-        assert frame.unmoved == base
+        unmoved_values = [None] * len(base) if frame.step.phase == 0 else base
+        assert [*frame.unmoved] == [*unmoved_values]
         for value, unmoved in zip(frame.values, frame.unmoved, strict=True):
             if value is None or unmoved is None:
                 continue
@@ -275,12 +261,9 @@ def test_a_shift_of_a_finite_difference_is_visible_in_the_text(h: float | None) 
             assert (text != format_shifted_value(unmoved, unmoved)) == (value != unmoved)
             assert measure_text(text, LETTER) < 12 * 0.62 * LETTER + 18
             parts = text.replace("… ", "0 ").split(" ")
-            if len(parts) == 3:
-                shift = float(parts[1] + parts[2])
-                assert shift == pytest.approx(value - unmoved, rel=0.1)
-            elif value != unmoved:
-                shift = float(text.removeprefix("≈")) - unmoved
-                assert shift == pytest.approx(value - unmoved, rel=0.06)
+            written = float(parts[0].removeprefix("≈")) - unmoved
+            shift = float(parts[1] + parts[2]) if len(parts) == 3 else written
+            assert value == unmoved or shift == pytest.approx(value - unmoved, rel=0.1)
             n_shifted += value != unmoved
     assert n_shifted > 4
 
@@ -353,21 +336,21 @@ def test_large_arrays_are_abbreviated() -> None:
         ("", {"wrt": "xq"}, CgprimerError, "xq"),
         ("xw = ab*xa", {"at": {"xa": 1.0}}, CgprimerError, "ab"),
         ("", {"scheme": "complex-step"}, UsageError, "'complex-step'"),
-        *(("", {"h": h}, UsageError, "") for h in (0.0, -1.0, math.inf, math.nan, True, "1e-3",
-                                                    [1.0], 1j, 10**400)),
+        *(("", {"h": h}, UsageError, "") for h in (0.0, math.inf, math.nan, True, "1e-3", 10**400)),
         ("", {"methods": ["reverse"], "h": 1}, UsageError, "h=1"),
         ("", {"methods": ["reverse"], "scheme": "central"}, UsageError, "scheme='central'"),
         (F1, {"of": "xh"}, DifferentiationError, "'xh'"),
         (F1, {"wrt": "w1[0,1]"}, UsageError, "'w1[0,1]' ... --scalars"),
-        ("input x[64] = .1; parameter W[64,64] = .01; xl = sum(tanh(W @ x))",
-         {"methods": ("reverse",), "scalars": True}, DifferentiationError, "5,000"),
     ],
-)  # fmt: skip
+)
 def test_wrong_arguments_are_refused(
     text: str, options: dict[str, Any], kind: type[CgprimerError], words: str
 ) -> None:
     with refused(kind, words):
         stepping(cgprimer.parse(text) if text else LECTURE, **options)
+
+
+def test_any_real_number_is_a_step_size() -> None:
     for h in (1, np.float32(1.0), Fraction(1)):
         step = stepping(LECTURE, h=h).walk("finite-difference").h  # type: ignore[arg-type]
         assert (step, type(step)) == (1.0, float)
@@ -377,26 +360,28 @@ def test_a_method_with_too_many_steps_or_paths_is_refused_and_the_others_are_not
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     module = "cgprimer.visualization.pages.stepping.method_walks"
+    n_steps = len(stepping(LECTURE, methods=["reverse"]).walk("reverse").steps)
     monkeypatch.setattr(f"{module}.MAX_PATHS", 3)
-    monkeypatch.setattr(f"{module}.MAX_STEPS", 60)
+    monkeypatch.setattr(f"{module}.MAX_STEPS", n_steps)
     shown = stepping(LECTURE)
     assert [bool(walk.refusal) for walk in shown.walks] == [True, False, True, True]
     assert shown.walk("path-sum").steps == ()
-    assert shown.walk("path-sum").refusal == (
-        "The graph has 4 paths, but a page can show at most 3. "
-        "Select fewer names with --wrt NAME (in Python, wrt=...)."
-    )
-    assert "at most 60" in shown.walk("forward").refusal
-    assert "\n" not in shown.walk("forward").refusal
+    for walk in shown.walks:
+        approved(walk.refusal)
+        assert "\n" not in walk.refusal
     for method, words in (("path-sum", "paths"), ("finite-difference", "steps")):
         with pytest.raises(DifferentiationError, match=words):
             stepping(LECTURE, methods=[method])
+    monkeypatch.setattr(f"{module}.MAX_PATHS", 4)
+    monkeypatch.setattr(f"{module}.MAX_STEPS", 1000)
+    assert not any(walk.refusal for walk in stepping(LECTURE).walks)
     monkeypatch.undo()
     sums = " + ".join(f"x{k}" for k in range(310))
     text = "\n".join([*(f"x{k} = p{k}*xa" for k in range(310)), f"xw = {sums}"])
     point = {f"p{k}": float(k) for k in range(310)} | {"xa": 0.5}
     monkeypatch.setattr(f"{module}.substitute_seeds", None)  # refused before the work
     shown = stepping(cgprimer.parse(text), point, methods=["forward", "reverse"])
-    assert [bool(walk.refusal) for walk in shown.walks] == [True, False]
+    assert not shown.walk("reverse").refusal
+    approved(shown.walk("forward").refusal, "5,000")
     with refused(UsageError, "311"):
         lay_out_scene(shown.scene)
