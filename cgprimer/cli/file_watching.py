@@ -8,11 +8,12 @@ from typing import Any
 
 import click
 
+from cgprimer.cli.argument_options import name_options
 from cgprimer.cli.grouped_help import OUTPUT, combine_options, option
 from cgprimer.cli.option_values import followed_files
 from cgprimer.cli.shared_options import is_given
 from cgprimer.core.graph.loading import load, resolve_graph_path
-from cgprimer.errors import MissingValueError, SourceError, UsageError
+from cgprimer.errors import CgprimerError, MissingValueError, SourceError, UsageError
 
 ARGUMENTS, _LIVE = "cgprimer.arguments", "cgprimer.live"  # of a context: what was typed; run anew
 note = partial(click.echo, err=True)
@@ -104,6 +105,8 @@ def _serve_until_interrupted(
             raised[:] = [error]
             if isinstance(error, click.ClickException):
                 raise UsageError(error.format_message()) from None
+            if isinstance(error, CgprimerError):
+                raise UsageError(name_options(error)) from None
             raise
 
     live = LivePage(build_page, followed_files())
