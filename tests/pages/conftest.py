@@ -13,6 +13,14 @@ import pytest
 
 import cgprimer
 
+# A later contribution of an edge is computed first; a tail is used twice inside of one vertex.
+LATE = "xw = (xa-k)/xa; input xa=2; parameter k=1"
+LATER = "x0 = ((min(m,xb)+(xb-k))/xb)\nxw = x0*xb+x0\ninput xb=-0.3; parameter m=0,k=1.3"
+# Two variables use sin(xa), and only one can be its neighbour in the program.
+SHARED = "x0 = sin(xa)*k; xw = x0 + sin(xa)\ninput xa=1; parameter k=2"
+# The lecture's network F1: the derivatives of arrays are known.
+F1 = """input x[2] = [1, 2]; parameter w1[2,2] = [[1, -1], [.5, -2]], w2[2] = [1, 3], y = 1
+xh = x @ w1; xr = relu(xh); xp = xr @ w2; xL = (xp - y)^2"""
 FLAGS = (
     "--headless=new",
     "--no-sandbox",

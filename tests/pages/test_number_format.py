@@ -47,60 +47,44 @@ def test_numbers_are_rounded_half_up_by_their_exact_value(digits: int) -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(1e6, "1e6"), (-1234567.0, "-1.2346e6"), (1e-7, "1e-7"), (float("nan"), "nan"),
-     (float("-inf"), "-inf"), (-0.0, "0"), (123456.0, "1.2346e5"), (12345.0, "12345")],
+    [
+        (1e6, "1e6"), (-1234567.0, "-1.2346e6"), (1e-7, "1e-7"), (123456.0, "1.2346e5"),
+        (12345.0, "12345"), (math.nan, "nan"), (-math.inf, "-inf"), (-0.0, "0"),
+    ],
 )  # fmt: skip
 def test_large_and_small_numbers_have_a_short_exponent(value: float, text: str) -> None:
     assert format_number(value, 5) == text
 
 
-def test_a_rounded_number_says_so() -> None:
-    assert (mark_rounding(71.0625), mark_rounding(71.0625, 5)) == ("71.0625", "71.0625")
-    assert (mark_rounding(1 / 3), mark_rounding(1 / 3, 5)) == ("≈0.33333333", "≈0.33333")
-    assert (
-        mark_rounding(0.1),
-        mark_rounding(-0.0),
-        mark_rounding(math.nan),
-        mark_rounding(math.inf),
-    ) == (
-        "0.1",
-        "0",
-        "nan",
-        "inf",
-    )
-    assert (choose_equality_sign(0.5, 0.25), choose_equality_sign(0.5, 1 / 3)) == ("=", "≈")
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [
+        (71.0625, 8, "71.0625"), (71.0625, 5, "71.0625"), (0.1, 8, "0.1"), (-0.0, 8, "0"),
+        (1 / 3, 8, "≈0.33333333"), (1 / 3, 5, "≈0.33333"), (math.nan, 8, "nan"),
+        # Sums and products that are exact in decimals:
+        (0.4 * 0.8, 8, "0.32"), (0.1 + 0.2, 5, "0.3"), (3.3 * 1.1, 8, "3.63"),
+        (0.32 + 1e-12, 8, "≈0.32"), (0.3 - 0.1 - 0.2, 5, "≈-2.7756e-17"),
+    ],
+)  # fmt: skip
+def test_rounded_numbers_are_marked(value: float, digits: int, text: str) -> None:
+    assert mark_rounding(value, digits) == text
 
 
-def test_sums_and_products_that_are_exact_in_decimals_are_not_marked() -> None:
-    assert (mark_rounding(0.4 * 0.8), mark_rounding(0.1 + 0.2, 5), mark_rounding(3.3 * 1.1)) == (
-        "0.32",
-        "0.3",
-        "3.63",
-    )
-    assert choose_equality_sign(0.4 * 0.8, 0.1 + 0.2, math.inf, -0.0) == "="
-    assert (mark_rounding(0.32 + 1e-12), choose_equality_sign(0.3 - 1e-13)) == ("≈0.32", "≈")
-    assert mark_rounding(0.3 - 0.1 - 0.2, 5) == "≈-2.7756e-17"
+def test_a_sum_of_rounded_numbers_has_another_sign() -> None:
+    assert choose_equality_sign(0.5, 0.25, 0.4 * 0.8, 0.1 + 0.2, math.inf, -0.0) == "="
+    assert choose_equality_sign(0.5, 1 / 3) == choose_equality_sign(0.3 - 1e-13) == "≈"
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_the_pages_round_as_python_does() -> None:
-    script = (
-        files("cgprimer.visualization.pages")
-        .joinpath("number_format.js")
-        .read_text(encoding="utf-8")
-    )
-    numbers = values()
-    program = (
-        f"{script}\nconst given = {json.dumps([repr(v) for v in numbers])}"
-        ".map(t => ({ nan: NaN, inf: Infinity, '-inf': -Infinity })[t] ?? Number(t));"
-        "console.log(JSON.stringify([1, 2, 5, 8, 12].map(d => given.map("
-        "v => [formatNumber(v, d), markRounding(v, d)]))));"
-    )
+    source = files("cgprimer.visualization.pages").joinpath("number_format.js")
+    numbers, digits = values(), (1, 2, 5, 8, 12)
+    program = f"""{source.read_text(encoding="utf-8")}
+    const numbers = {json.dumps([repr(v).replace("inf", "Infinity") for v in numbers])}
+      .map(text => text === "nan" ? NaN : Number(text));
+    console.log(JSON.stringify({[*digits]}.map(d => numbers.map(
+      v => [formatNumber(v, d), markRounding(v, d)]))));"""
     done = subprocess.run(["node", "-e", program], capture_output=True, text=True, check=True)
-    told = json.loads(done.stdout)
-    for digits, column in zip((1, 2, 5, 8, 12), told, strict=True):
-        for value, (plain, with_mark) in zip(numbers, column, strict=True):
-            assert (plain, with_mark) == (
-                format_number(value, digits),
-                mark_rounding(value, digits),
-            ), value
+    for n_digits, column in zip(digits, json.loads(done.stdout), strict=True):
+        for value, texts in zip(numbers, column, strict=True):
+            assert texts == [format_number(value, n_digits), mark_rounding(value, n_digits)], value

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import math
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
 
 import cgprimer
 from cgprimer.core.methods.step_rule import StepRule
 from cgprimer.core.operations import find_primitive, numpy_arithmetic, primitives
-from cgprimer.errors import CgprimerError
 from cgprimer.support.number_format import SHORT, format_number, mark_rounding
 from cgprimer.visualization.pages.comparison.comparison_slides import save_comparison
 from cgprimer.visualization.pages.stepping.method_walks import METHODS
 from cgprimer.visualization.pages.stepping.slide_tables import format_shifted_value
 from cgprimer.visualization.pages.stepping.step_frames import Frame, Stepping, stepping
 from cgprimer.visualization.pages.stepping.step_page import render_step_page
-from tests.pages.conftest import move, open_steps, opened, press, texts, wait
-from tests.pages.random_graphs import LATE, LATER, SHARED, problem
+from tests.methods.graph_strategies import Case, cases
+from tests.pages.conftest import LATE, LATER, SHARED, move, open_steps, opened, press, texts, wait
 
 pytestmark = pytest.mark.browser
 LECTURE = cgprimer.load("lecture")
@@ -142,49 +140,48 @@ KINKS = (
 )
 
 
-def list_steppings() -> Iterator[Stepping]:
-    """Yield kinks and edges of domains, and random graphs."""
-    for text, points in KINKS:
-        for p, xa in points:
-            yield stepping(cgprimer.parse(text), {"p": p, "xa": xa}, wrt=["p", "xa"])
-    for made in map(problem, range(15)):
-        with contextlib.suppress(CgprimerError):  # such as a constant that has no logarithm
-            graph = cgprimer.parse(made.text)
-            yield stepping(graph, of=made.of, wrt=made.wrt, level=made.level)
-
-
-def test_the_page_computes_kinks_and_random_graphs(browser: Any, tmp_path: Path) -> None:
-    n_finite = 0
-    for shown in list_steppings():
-        (tmp_path / "page.html").write_text(render_step_page(shown), encoding="utf-8")
-        page = opened(browser, tmp_path / "page.html")
-        found = page.execute_script(
-            """return data.walks.map(walk =>
-              collectResults(walk, computeValues(walk, state.point, state.h))
-              .map(value => String(value).replace("Infinity", "inf")))"""
-        )
-        for walk, written in zip(shown.walks, found, strict=True):
-            tolerance = 1e-4 if walk.scheme else 1e-9  # a last digit that differs is divided by h
-            wanted = [v for v in shown.frames(walk.method)[-1].results if v is not None]
-            for a, b in zip(map(float, written), wanted, strict=True):
-                close = pytest.approx(b, abs=tolerance * max(1.0, abs(b)), nan_ok=True)
-                assert a == close, (walk.method, shown.scene.rows)
-                n_finite += math.isfinite(b)
-    assert n_finite > 50
-
-
-def call(page: Any, function: str, points: list[tuple[float, ...]]) -> list[Any]:
-    """The results of a function of the page: text, or number and whether it is -0."""
-    written = [[str(v).replace("inf", "Infinity").replace("nan", "NaN") for v in p] for p in points]
-    found: list[Any] = page.execute_script(
-        f"""return arguments[0].map(point => {{
-          const found = {function}(...point.map(Number));
-          return typeof found === "string" ? found : [String(found), Object.is(found, -0)]; }})""",
-        written,
+def compare_results(browser: Any, folder: Path, shown: Stepping) -> None:
+    """Compare the derivatives that the page computes with those of Python."""
+    (folder / "page.html").write_text(render_step_page(shown), encoding="utf-8")
+    found = opened(browser, folder / "page.html").execute_script(
+        """return data.walks.map(walk =>
+          collectResults(walk, computeValues(walk, state.point, state.h))
+          .map(value => String(value).replace("Infinity", "inf")))"""
     )
-    return [
-        f if isinstance(f, str) else (float(f[0].replace("Infinity", "inf")), f[1]) for f in found
-    ]
+    for walk, written in zip(shown.walks, found, strict=True):
+        tolerance = 1e-4 if walk.scheme else 1e-9  # a last digit that differs is divided by h
+        wanted = [v for v in shown.frames(walk.method)[-1].results if v is not None]
+        for a, b in zip(map(float, written), wanted, strict=True):
+            close = pytest.approx(b, abs=tolerance * max(1.0, abs(b)), nan_ok=True)
+            assert a == close, (walk.method, shown.scene.rows)
+
+
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(case=cases(most=4))
+def test_the_page_computes_random_graphs(browser: Any, tmp_path: Path, case: Case) -> None:
+    of = case.graph.variables[-1]
+    compare_results(browser, tmp_path, stepping(case.graph, case.at, of=of, wrt=case.graph.inputs))
+
+
+@pytest.mark.parametrize(("text", "points"), KINKS)
+def test_the_page_computes_at_kinks_and_at_the_edges_of_domains(
+    browser: Any, tmp_path: Path, text: str, points: list[tuple[float, float]]
+) -> None:
+    for p, xa in points:
+        shown = stepping(cgprimer.parse(text), {"p": p, "xa": xa}, wrt=["p", "xa"])
+        compare_results(browser, tmp_path, shown)
+
+
+def call(page: Any, primitive: str, points: list[tuple[float, ...]]) -> list[tuple[float, bool]]:
+    """The results of a primitive on the page, and whether each is -0."""
+    found: list[tuple[str, bool]] = page.execute_script(
+        """return arguments[1].map(point => {
+          const found = PRIMITIVES[arguments[0]](...point.map(Number));
+          return [String(found).replace("Infinity", "inf"), Object.is(found, -0)]; })""",
+        primitive,
+        [[str(v).replace("inf", "Infinity").replace("nan", "NaN") for v in p] for p in points],
+    )
+    return [(float(text), minus) for text, minus in found]
 
 
 def test_the_arithmetic_of_every_primitive(browser: Any, tmp_path: Path) -> None:
@@ -200,9 +197,7 @@ def test_the_arithmetic_of_every_primitive(browser: Any, tmp_path: Path) -> None
         points = [*zip(*columns, strict=True), *((float(value),) * arity for value in values)]
         # Every edge with every other, ties among them; every number with itself.
         points += itertools.product(edges, repeat=arity) if arity < 3 else []
-        for point, (value, minus) in zip(
-            points, call(page, f"PRIMITIVES.{name}", points), strict=True
-        ):
+        for point, (value, minus) in zip(points, call(page, name, points), strict=True):
             with np.errstate(all="ignore"):
                 wanted = float(function(*map(np.float64, point)))
             same = value == pytest.approx(wanted, rel=1e-12, abs=1e-14, nan_ok=True)
@@ -213,39 +208,13 @@ def test_the_arithmetic_of_every_primitive(browser: Any, tmp_path: Path) -> None
     assert not wrong, "\n".join(map(str, wrong))
 
 
-def shifted_values() -> list[tuple[float, ...]]:
-    rng = np.random.default_rng(5)
-    pairs = [(math.nan, 1.0), (math.inf, 1.0), (1.0, math.inf), (0.0, -0.0), (1.5, 1.5)]
-    for _ in range(400):
-        value = float(rng.normal() * 10.0 ** rng.integers(-7, 9))
-        pairs.append((value + abs(value) * float(10.0 ** rng.uniform(-16, 0)), value))
-    return [*pairs]
-
-
-def powers() -> list[tuple[float, ...]]:
+def test_step_sizes_are_those_of_python(browser: Any, tmp_path: Path) -> None:
+    page = open_steps(browser, tmp_path, cgprimer.parse(LATE))
     values = [0.0, 1.0, 1e308, 5e-324, 3.0]
     for power in (2.0**exponent for exponent in range(1, 1024, 11)):
         values += [power, math.nextafter(power, 0.0), math.nextafter(power, math.inf), -power]
-    return [(value, 2.0**-17) for value in values]
-
-
-@pytest.mark.parametrize(
-    ("function", "python", "points"),
-    [
-        ("formatShifted", format_shifted_value, shifted_values()),
-        ("chooseStep", lambda v, _: (StepRule(None, 3).choose_step(v), False), powers()),
-    ],
-    ids=["formatShifted", "chooseStep"],
-)
-def test_functions_of_the_page_return_what_those_of_python_return(
-    browser: Any,
-    tmp_path: Path,
-    function: str,
-    python: Callable[..., Any],
-    points: list[tuple[float, ...]],
-) -> None:
-    page = open_steps(browser, tmp_path, LECTURE)
-    assert call(page, function, points) == [python(*point) for point in points]
+    found = page.execute_script("return arguments[0].map(v => chooseStep(v, 2 ** -17))", values)
+    assert found == [StepRule(None, 3).choose_step(v) for v in values]
 
 
 # --- controls -------------------------------------------------------------------------------------

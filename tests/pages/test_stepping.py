@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import cgprimer
 from cgprimer.analysis.element_graph import expand_elements
@@ -30,20 +32,21 @@ from cgprimer.visualization.pages.stepping.step_slides import format_headline
 from cgprimer.visualization.pages.stepping.step_values import encode_value
 from cgprimer.visualization.pages.stepping.vertex_positions import LETTER, lay_out_scene
 from tests.approval import approved, refused
-from tests.pages.random_graphs import LATE, LATER, SHARED, Problem, problem
+from tests.methods.graph_strategies import Case, cases
+from tests.pages.conftest import F1, LATE, LATER, SHARED
 
 LECTURE = cgprimer.load("lecture")
 FILES = sorted((Path(__file__).parents[2] / "examples").glob("*.cg"))
-F1 = """input x[2] = [1, 2]; parameter w1[2,2] = [[1, -1], [.5, -2]], w2[2] = [1, 3], y = 1
-xh = x @ w1; xr = relu(xh); xp = xr @ w2; xL = (xp - y)^2"""
 
 # --- derivatives and contributions ----------------------------------------------------------------
 
 
-def check_gradient(graph: cgprimer.ExpressionGraph, shown: Stepping, method: str) -> None:
+def check_gradient(
+    graph: cgprimer.ExpressionGraph, shown: Stepping, method: str, at: Any = None
+) -> None:
     """Compare the last frame of a method with the gradient by the same method."""
     scene, last = shown.scene, shown.frames(method)[-1]
-    expected = cgprimer.gradient(graph, of=scene.target, wrt=scene.wrt, method=method)
+    expected = cgprimer.gradient(graph, at, of=scene.target, wrt=scene.wrt, method=method)
     size = 1.0
     if method == "finite-difference":  # rounding of the output is divided by h
         output = last.values[scene.row_indices[scene.target]]
@@ -78,32 +81,26 @@ def check_contributions(shown: Stepping) -> int:
     return n_checked
 
 
-def list_dependencies(made: Problem) -> set[tuple[str, str]]:
-    """Return the edges of a graph, from its text."""
-    lines = [line.split(" = ") for line in made.text.splitlines() if " = " in line]
-    return {(name, head) for head, right in lines for name in re.findall(r"\b(?:xa|k|y)\d", right)}
-
-
-@pytest.mark.parametrize("seeds", [range(20), pytest.param(range(20, 200), marks=pytest.mark.slow)])
-def test_random_graphs_have_the_gradient_and_its_contributions(seeds: range) -> None:
-    n_graphs = n_sums = 0
-    for seed in seeds:
-        made = problem(seed)
-        try:
-            graph = cgprimer.parse(made.text)
-        except CgprimerError:  # such as a constant that has no logarithm
-            continue
-        shown = stepping(graph, of=made.of, wrt=made.wrt, level=made.level)
-        for method in METHODS:
-            check_gradient(graph, shown, method)
-        n_sums += check_contributions(shown)
-        if made.level == "variables":
-            names = {v.name for v in shown.scene.vertices}
-            wanted = {edge for edge in list_dependencies(made) if edge[1] in names}
-            assert set(shown.scene.edges) == wanted, made
-        n_graphs += 1
-    assert n_graphs > 0.75 * len(seeds)
-    assert n_sums > len(seeds)
+@pytest.mark.parametrize("level", ["variables", "operations"])
+@settings(max_examples=25)
+@given(case=cases(most=6), data=st.data())
+def test_random_graphs_have_the_gradient_and_its_contributions(
+    level: str, case: Case, data: st.DataObject
+) -> None:
+    graph = case.graph
+    every = (*graph.inputs, *graph.parameters, *graph.variables)
+    wrt = data.draw(st.lists(st.sampled_from(every), min_size=1, max_size=3, unique=True))
+    of = data.draw(st.sampled_from(graph.variables))
+    shown = stepping(graph, case.at, of=of, wrt=wrt, level=level)
+    for method in METHODS:
+        check_gradient(graph, shown, method, case.at)
+    check_contributions(shown)
+    if level == "variables":
+        names = {vertex.name for vertex in shown.scene.vertices}
+        lines = [line.split(" = ") for line in graph.text.splitlines() if " = " in line]
+        token = r"\b(?:x[abc]|[pqrs]|v\d)\b"
+        edges = {(tail, head) for head, text in lines for tail in re.findall(token, text)}
+        assert set(shown.scene.edges) == {edge for edge in edges if edge[1] in names}
 
 
 @pytest.mark.parametrize(
