@@ -19,11 +19,6 @@ from tests.pages.conftest import opened, press, texts
 pytestmark = pytest.mark.browser
 
 
-def prefer(browser: Any, look: str) -> None:
-    media = {"features": [{"name": "prefers-color-scheme", "value": look}]}
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
-
-
 def test_a_comparison_shows_the_numbers_of_python(browser: Any, tmp_path: Path) -> None:
     comparison = cgprimer.compare(cgprimer.load("mazur"))
     save_comparison(comparison, tmp_path / "page.html")
@@ -48,26 +43,28 @@ def test_a_comparison_is_light_or_dark(browser: Any, tmp_path: Path) -> None:
     comparison = cgprimer.compare(cgprimer.load("lecture"))
     save_comparison(comparison, tmp_path / "page.html")
     save_comparison(comparison, tmp_path / "dark.html", dark=True)
-    color = "return getComputedStyle(document.body).backgroundColor"
-    light, dark = "rgb(255, 255, 255)", "rgb(22, 25, 29)"
+    colors = {"rgb(255, 255, 255)": "light", "rgb(22, 25, 29)": "dark"}
+
+    def look() -> str:
+        script = "return getComputedStyle(document.body).backgroundColor"
+        return colors[browser.execute_script(script)]
+
+    def prefer(value: str) -> str:
+        media = {"features": [{"name": "prefers-color-scheme", "value": value}]}
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+        return look()
+
+    opened(browser, tmp_path / "page.html")
     try:
-        prefer(browser, "light")
-        page = opened(browser, tmp_path / "page.html")
-        assert page.execute_script(color) == light
-        prefer(browser, "dark")
-        assert page.execute_script(color) == dark
-        page.find_element("id", "look").click()
-        assert page.execute_script(color) == light
-        press(page, "d")
-        assert page.execute_script(color) == dark
-        assert page.find_element("id", "look").get_attribute("aria-pressed") == "true"
-        prefer(browser, "light")
+        assert (prefer("light"), prefer("dark")) == ("light", "dark")
+        browser.find_element("id", "look").click()
+        assert look() == "light"
+        press(browser, "d")
+        assert look() == "dark"
         opened(browser, tmp_path / "dark.html")
-        assert page.execute_script(color) == dark
-        ink = "return getComputedStyle(document.querySelector('figure svg use')).fill"
-        assert page.execute_script(ink) == "rgb(242, 242, 242)"
+        assert prefer("light") == "dark"
     finally:
-        prefer(browser, "")
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
 def test_snapshots_of_a_boundary_are_played_by_keys(browser: Any, tmp_path: Path) -> None:

@@ -228,17 +228,16 @@ def test_schemes_and_step_sizes_of_differences_show_their_errors(
     choose(page, method)
     assert page.find_element("id", "differences").is_displayed()
     exact = stepping(LECTURE).frames("forward")[-1].results
-    for scheme, quotient in (("central", "(f+ - f-) / (2*h)"), ("forward", "(f+ - f) / h")):
+    for scheme, h in (("central", 0.5), ("forward", 1e-3)):
         move(page, "#scheme", scheme, "change")
-        assert texts(page, "#lines li .code")[-1].endswith(quotient)
-        for h in (0.5, 1e-3, 1e-12):
-            move(page, "[data-number=h]", h)
-            shown = stepping(LECTURE, scheme=scheme, h=h)
-            assert results(page) == last_results(shown, method)
-            assert texts(page, "#results .error") == [
-                f"error {format_number(abs(float(w or 0) - float(e or 0)), 3)}"
-                for w, e in zip(shown.frames(method)[-1].results, exact, strict=True)
-            ]
+        move(page, "[data-number=h]", h)
+        shown = stepping(LECTURE, scheme=scheme, h=h)
+        assert texts(page, "#lines li .code") == [*shown.walk(method).lines]
+        assert results(page) == last_results(shown, method)
+        assert texts(page, "#results .error") == [
+            f"error {format_number(abs(float(w or 0) - float(e or 0)), 3)}"
+            for w, e in zip(shown.frames(method)[-1].results, exact, strict=True)
+        ]
     move(page, "[data-slider=h]", -2)
     assert results(page) == last_results(stepping(LECTURE, scheme="forward", h=0.01), method)
     page.find_element("id", "by-size").click()
