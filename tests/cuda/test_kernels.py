@@ -28,10 +28,11 @@ from cgprimer.core.operations import find_primitive, primitive_registry
 from cgprimer.errors import EngineError
 from tests.approval import refused
 from tests.cuda import cuda_tools as tools
+from tests.native.engine_agreement import network
 
 HERE = Path(__file__).parent
 HOPPER = (9, 0)
-NETWORK = tools.network(4, 8, 8, 1)
+NETWORK = network(4, 8, 8, 1)
 
 
 def compile_to_ptx(function: Any, signature: tuple[Any, ...], patch: pytest.MonkeyPatch) -> str:

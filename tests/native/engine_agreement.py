@@ -35,14 +35,15 @@ def form(name: str) -> Iterator[None]:
         yield
 
 
-def compiled(tape: Tape, name: str, reduction: Reduction = "none", dtype: str = "float64") -> Any:
-    """Compile a tape on the engine numpy, or in one form; fail if another form was chosen."""
-    if name == "numpy":
-        return select_engine("numpy").compile(tape, reduction=reduction, dtype=dtype)
-    with form(name):
+def compiled(tape: Tape, on: Any, reduction: Reduction = "none", dtype: str = "float64") -> Any:
+    """Compile a tape on an engine, on the engine numpy, or in one form on the engine cpu."""
+    if on not in FORMS:
+        engine = select_engine(on) if isinstance(on, str) else on
+        return engine.compile(tape, reduction=reduction, dtype=dtype)
+    with form(on):
         executable = select_engine("cpu").compile(tape, reduction=reduction, dtype=dtype)
     classes = {"straight": "StraightLineExecutable", "interpreted": "InterpretedExecutable"}
-    assert type(executable).__name__ == classes[name]
+    assert type(executable).__name__ == classes[on]  # the engine may choose the other form
     return executable
 
 
@@ -77,12 +78,18 @@ def run_instructions(
 
 
 def random_point(
-    tape: Tape, samples: int, *, seed: int = 0, dtype: str = "float64", low: float = -2.0
+    tape: Tape,
+    samples: int,
+    *,
+    seed: int = 0,
+    dtype: str = "float64",
+    low: float = -2.0,
+    high: float = 2.0,
 ) -> tuple[dict[str, Array], dict[str, float]]:
-    """Return columns and scalars between ``low`` and 2."""
+    """Return columns and scalars between ``low`` and ``high``."""
     random = np.random.default_rng(seed)
-    columns = {n: random.uniform(low, 2.0, samples).astype(dtype) for n in tape.of_kind("column")}
-    return columns, {n: float(random.uniform(low, 2.0)) for n in tape.of_kind("scalar")}
+    columns = {n: random.uniform(low, high, samples).astype(dtype) for n in tape.of_kind("column")}
+    return columns, {n: float(random.uniform(low, high)) for n in tape.of_kind("scalar")}
 
 
 def network(*sizes: int, bypass: bool = False) -> ExpressionGraph:
@@ -145,7 +152,7 @@ def assert_close(
 
 def check(
     tape: Tape,
-    name: str,
+    on: Any,
     columns: Mapping[str, Array],
     scalars: Mapping[str, float],
     samples: int,
@@ -160,12 +167,12 @@ def check(
     """
     tolerance = TOLERANCE[dtype] if tolerance is None else tolerance
     expected = run_instructions(tape, columns, scalars, samples)
-    result = compiled(tape, name, "none", dtype)(columns, scalars, samples)
+    result = compiled(tape, on, "none", dtype)(columns, scalars, samples)
     assert {value.dtype for value in result.values()} <= {np.dtype(dtype)}
     assert_close(result, expected, tolerance=tolerance, scale=scale)
     with np.errstate(all="ignore"):
         sums = {n: np.sum(v, dtype=float) for n, v in expected.items()}
         finite = [np.abs(v[np.isfinite(v)]) for v in expected.values()]
         total = max([1.0, scale * samples, *(float(np.sum(v)) for v in finite)])
-    result = compiled(tape, name, "sum", dtype)(columns, scalars, samples)
+    result = compiled(tape, on, "sum", dtype)(columns, scalars, samples)
     assert_close(result, sums, tolerance=tolerance, scale=total)

@@ -112,7 +112,7 @@ def assert_as_numpy(name: str, got: np.ndarray, want: np.ndarray, *operands: np.
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("arity", [1, 2, 3])
+@pytest.mark.parametrize("arity", sorted({row.arity for row in BUILT_IN.values()}))
 @pytest.mark.parametrize("form_name", FORMS)
 def test_every_primitive_has_numpys_values(
     form_name: str, arity: int, dtype: str, processor: None
@@ -126,11 +126,6 @@ def test_every_primitive_has_numpys_values(
         with np.errstate(all="ignore"):
             want = np.asarray(numpy_arithmetic.numpy_function(row.name)(*operands)).astype(dtype)
         assert_as_numpy(row.name, result[row.name], want, *operands)
-
-
-def test_the_tapes_above_contain_all_primitives() -> None:
-    names = [row.name for arity in (1, 2, 3) for row in all_primitives(arity)[1]]
-    assert sorted(names) == sorted(BUILT_IN)
 
 
 @pytest.mark.parametrize("form_name", FORMS)
@@ -174,8 +169,10 @@ def emit_operand(builder: Builder, letter: str, position: int) -> int:
     return builder.emit("abs", builder.column(f"x{position}"))
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("form_name", FORMS)
+CASES = [("interpreted", "float64"), ("interpreted", "float32"), ("straight", "float64")]
+
+
+@pytest.mark.parametrize(("form_name", "dtype"), CASES)
 def test_operands_may_be_columns_scalars_and_constants(form_name: str, dtype: str) -> None:
     builder = Builder()
     outputs = {}
@@ -226,8 +223,7 @@ def test_powers_with_constant_exponents(dtype: str, processor: None) -> None:
         assert_as_numpy(f"pow {exponent}", result[str(exponent)], want, column)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("form_name", FORMS)
+@pytest.mark.parametrize(("form_name", "dtype"), CASES)
 def test_sine_and_cosine_of_one_value_share_a_step(form_name: str, dtype: str) -> None:
     text = "a = sin(xa); b = cos(xa); c = sin(k)*cos(k)*xa; d = cos(k*xa)^2; e = sin(k*xa)*b"
     tape = cgprimer.tape(cgprimer.parse(f"{text}; output a, b, c, d, e"))
@@ -300,6 +296,7 @@ def exact_values(name: str) -> tuple[np.ndarray, list[Any]]:
         return x, [function(mpmath.mpf(float(v))) for v in x]
 
 
+@pytest.mark.slow
 def test_errors_are_a_few_units_in_the_last_place(processor: None) -> None:
     tape, _ = all_primitives(1)
     run = compiled(tape, "interpreted")

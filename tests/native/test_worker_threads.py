@@ -10,7 +10,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -20,9 +22,7 @@ pytest.importorskip("llvmlite")
 from hypothesis import given
 from hypothesis import strategies as st
 
-import cgprimer
 from cgprimer.backends.cpu import worker_threads
-from cgprimer.core.evaluation.engines import select_engine
 from cgprimer.errors import UsageError
 from tests.approval import refused
 from tests.native.engine_agreement import (
@@ -30,6 +30,7 @@ from tests.native.engine_agreement import (
     FORMS,
     REDUCTIONS,
     TOLERANCE,
+    compile_text,
     compiled,
     gradient_tape,
     network,
@@ -44,11 +45,6 @@ def _three_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Split every call into three ranges of samples, however short it is."""
     monkeypatch.setenv(worker_threads.THREADS, "3")
     monkeypatch.setattr(worker_threads, "MIN_OPERATIONS", 1)
-
-
-def compile_text(text: str) -> Any:
-    tape = cgprimer.tape(cgprimer.parse(text))
-    return select_engine("cpu").compile(tape, reduction="sum", dtype="float64")
 
 
 def make_callback(function: Callable[[list[int]], None]) -> tuple[int, Any]:
@@ -77,15 +73,11 @@ def test_threads_change_no_value(
     monkeypatch.setenv(worker_threads.THREADS, "1")
     values, sums = (run(columns, scalars, samples) for run in runs)
     monkeypatch.setenv(worker_threads.THREADS, "3")
-    ranges, split = [], worker_threads.split_samples
-
-    def record(*arguments: int) -> list[tuple[int, int]]:
-        ranges.append(split(*arguments))
-        return ranges[-1]
-
-    monkeypatch.setattr(worker_threads, "split_samples", record)
+    split = Mock(wraps=worker_threads.split_samples)
+    monkeypatch.setattr(worker_threads, "split_samples", split)
     threaded, once, again = (run(columns, scalars, samples) for run in (*runs, runs[1]))
-    assert [len(parts) for parts in ranges] == [3, 3, 3]
+    assert split.call_count == 3
+    assert len(worker_threads.split_samples(*split.call_args.args)) == 3
     for name, value in values.items():
         np.testing.assert_array_equal(threaded[name], value, err_msg=name)
         assert float(once[name]) == float(again[name])
@@ -159,28 +151,24 @@ def test_concurrent_callers_get_their_own_results(form_name: str) -> None:
         part = {n: c[caller * 1000 : caller * 1000 + size] for n, c in columns.items()}
         points.append((part, {n: v + 0.1 * caller for n, v in scalars.items()}, size))
     expected = [[run(*point) for run in runs] for point in points]
-    wrong: list[str] = []
     barrier = threading.Barrier(4)
 
-    def call(caller: int) -> None:
+    def call(caller: int) -> list[str]:
         barrier.wait()
-        for _ in range(10):
-            for run, values in zip(runs, expected[caller], strict=True):
-                result = run(*points[caller])
-                wrong.extend(n for n in result if not np.array_equal(result[n], values[n]))
+        wrong: list[str] = []
+        for run, values in [*zip(runs, expected[caller], strict=True)] * 10:
+            result = run(*points[caller])
+            wrong.extend(n for n in result if not np.array_equal(result[n], values[n]))
+        return wrong
 
-    callers = [threading.Thread(target=call, args=(number,)) for number in range(4)]
-    for thread in callers:
-        thread.start()
-    for thread in callers:
-        thread.join()
-    assert wrong == []
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(call, range(4))) == [[]] * 4
 
 
 @pytest.mark.slow
 def test_thousands_of_calls_with_and_without_pauses() -> None:
     """Workers sleep between some calls and are awake for others."""
-    run = compile_text("xw = k*xa*xa")
+    run = compile_text("xw = k*xa*xa", "sum")
     expected = [run({"xa": XA}, {"k": float(k)}, 5000)["xw"] for k in range(3)]
     for number in range(2000):
         assert run({"xa": XA}, {"k": float(number % 3)}, 5000)["xw"] == expected[number % 3]
