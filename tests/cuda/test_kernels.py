@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -176,44 +177,30 @@ class Driver:
 
 
 @pytest.mark.parametrize(
-    ("driver", "reason"),
+    ("driver", "reason", "devices"),
     [
-        (Driver(0, 0), "no GPU"),
-        (Driver(100, 0), "no GPU"),
-        (Driver(0, 100), "no GPU"),
-        (Driver(999, 0), "cannot be initialized (error 999)"),
-        (Driver(0, 0, gpus=2), ""),
+        (Driver(0, 0), "no GPU", []),
+        (Driver(100, 0, gpus=1), "no GPU", []),
+        (Driver(0, 100, gpus=1), "no GPU", []),
+        (Driver(999, 0), "cannot be initialized (error 999)", []),
+        (Driver(0, 0, gpus=2), "", ["device 0: GPU 10, 1.5 GiB", "device 1: GPU 11, 1.5 GiB"]),
+        (Driver(0, 0, gpus=1, broken=True), "", ["device 0: unknown GPU (driver error 999)"]),
+        (None, "no NVIDIA driver was found on this machine", []),
     ],
 )
-def test_the_driver_explains_why_no_gpu_is_available(
-    monkeypatch: pytest.MonkeyPatch, driver: Driver, reason: str
+def test_the_driver_describes_gpus_or_explains_why_there_is_none(
+    monkeypatch: pytest.MonkeyPatch, driver: Driver | None, reason: str, devices: list[str]
 ) -> None:
-    monkeypatch.setattr(device.ctypes, "CDLL", lambda name: driver)
+    library = Mock(return_value=driver, side_effect=None if driver else OSError)
+    monkeypatch.setattr(device.ctypes, "CDLL", library)
     explanation = device._explain_driver_error()
     assert reason in explanation if reason else explanation == ""
-
-
-def test_devices_are_described(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device, "is_simulated", lambda: False)
-    for driver, lines in (
-        (Driver(0, 0, gpus=2), ["device 0: GPU 10, 1.5 GiB", "device 1: GPU 11, 1.5 GiB"]),
-        (Driver(0, 0, gpus=1, broken=True), ["device 0: unknown GPU (driver error 999)"]),
-        (Driver(100, 0, gpus=1), []),
-        (Driver(0, 100, gpus=1), []),
-        (None, []),
-    ):
-        monkeypatch.setattr(device, "load_driver", lambda d=driver: d)
-        assert ENGINE.describe().splitlines()[:-1] == lines
+    monkeypatch.setattr(device, "load_driver", lambda: driver)
+    assert ENGINE.describe().splitlines()[:-1] == devices
 
 
-def test_a_missing_driver_or_package_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
-    def raise_error(name: str) -> None:
-        raise OSError(name)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(device.ctypes, "CDLL", raise_error)
-        message = "no NVIDIA driver was found on this machine"
-        assert device._explain_driver_error() == message
+def test_a_missing_package_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device, "find_spec", lambda name: None)
     device.unavailable.cache_clear()
     try:
