@@ -124,23 +124,6 @@ def test_invalid_scalars_are_named(engine: str) -> None:
         run(columns, {"k": 2.0, "mm": 1.0}, SAMPLES)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("reduction", REDUCTIONS)
-@pytest.mark.parametrize("form_name", FORMS)
-def test_arguments_are_neither_changed_nor_shared(
-    form_name: str, reduction: Any, dtype: str
-) -> None:
-    text = "xh = sin(xa)*xb; xg = exp(xh) + xa; xw = xg*k + xh; xv = xa; output xw, xv, xg"
-    run = compiled(cgprimer.tape(cgprimer.parse(text)), form_name, reduction, dtype)
-    columns, scalars = {"xa": XA.astype(dtype), "xb": XB.astype(dtype)}, {"k": 2.0}
-    before = {name: column.copy() for name, column in columns.items()}
-    result = run(columns, scalars, SAMPLES)
-    assert (list(columns), scalars) == (list(before), {"k": 2.0})
-    for name, column in before.items():
-        np.testing.assert_array_equal(columns[name], column)
-        assert not any(np.shares_memory(columns[name], value) for value in result.values())
-
-
 @pytest.mark.parametrize("form_name", FORMS)
 def test_converted_columns_live_until_the_compiled_code_has_read_them(
     form_name: str, monkeypatch: pytest.MonkeyPatch

@@ -274,36 +274,26 @@ def test_the_engine_cpu_describes_its_settings(
     pytest.importorskip("llvmlite")
     monkeypatch.setenv("CGPRIMER_THREADS", "3")
     monkeypatch.setenv("CGPRIMER_CACHE", str(tmp_path))
-    for processor, lines in (
-        (TargetProcessor("zen", "", 256, 16), ["processor: zen", "vectors: 256 bits"]),
-        (TargetProcessor("", "", 64, 16), ["processor: any of its family", "vectors: none"]),
-    ):
+    for processor in (TargetProcessor("zen", "", 256, 16), TargetProcessor("", "", 64, 16)):
         monkeypatch.setattr(
             "cgprimer.backends.cpu.llvm_library.get_target_processor", lambda p=processor: p
         )
-        text = ENGINES["cpu"].describe()
-        for line in [*lines, "threads: 3 ", f"cache: {tmp_path} "]:
-            assert f"\n{line}" in f"\n{text}"
+        approved(ENGINES["cpu"].describe())
 
 
 def test_llvmlite_is_required_where_a_wheel_exists() -> None:
-    requirements = pytest.importorskip("packaging.requirements")
+    requirement = pytest.importorskip("packaging.requirements").Requirement
     listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-    llvmlite = [r for r in map(requirements.Requirement, listed) if r.name == "llvmlite"]
-    for system, expected in {
-        "linux x86_64": ">=0.44",
-        "linux aarch64": ">=0.44",
-        "linux ppc64le": "",
-        "darwin arm64": ">=0.44",
-        "darwin x86_64": "==0.44.*",
-        "win32 AMD64": ">=0.44",
-        "win32 ARM64": ">=0.44",
-        "emscripten wasm32": "",
-    }.items():
-        platform, machine = system.split()
-        values = {"sys_platform": platform, "platform_machine": machine, "python_version": "3.12"}
-        chosen = [r for r in llvmlite if r.marker is None or r.marker.evaluate(values)]
-        assert ",".join(str(r.specifier) for r in chosen) == expected, system
+    lines = []
+    for system in (
+        "linux x86_64", "linux aarch64", "linux ppc64le", "darwin arm64", "darwin x86_64",
+        "win32 AMD64", "win32 ARM64", "emscripten wasm32",
+    ):  # fmt: skip
+        values = dict(zip(("sys_platform", "platform_machine"), system.split(), strict=True))
+        all_required = [r for r in map(requirement, listed) if r.name == "llvmlite"]
+        required = [r for r in all_required if r.marker is None or r.marker.evaluate(values)]
+        lines.append(f"{system}: {', '.join(str(r.specifier) for r in required)}")
+    approved("\n".join(lines))
 
 
 # --- without LLVM --------------------------------------------------------------------------------
