@@ -197,8 +197,7 @@ def stack_inputs(data: Dataset) -> np.ndarray:
 
 
 def points_of(data: Dataset, label: float) -> np.ndarray:
-    chosen = next(iter(data.targets.values())) == label
-    return stack_inputs(data)[chosen]
+    return stack_inputs(data)[data.targets["y"] == label]
 
 
 @pytest.mark.parametrize("kind", CLASSES)
@@ -212,34 +211,34 @@ def test_classes_are_determined_by_the_seed_and_balanced(kind: str) -> None:
     assert (np.diff(labels) != 0).sum() > 30  # in random order
 
 
-def test_lecture_neurons_are_normal_and_scaled_by_the_maximum_of_a_batch() -> None:
-    net = cgprimer.parse("xo = ap*xp + aq*xq + ar*xr + as*xs")
-    data = make_classes("lecture-neurons", net, samples=20_000, seed=1)
-    assert (list(data.inputs), list(data.targets)) == (["xp", "xq", "xr", "xs"], ["xo"])
-    assert max(column.max() for column in data.inputs.values()) == 1.0
-    # N(2, 1) and N(4, 2^2) per input: the means tell the scale.
-    first, second = points_of(data, 0.0), points_of(data, 1.0)
-    assert len(first) == len(second) == 10_000
-    scale = 2 / first.mean()
-    assert 11 < scale < 14
-    statistics = [first.std(), second.mean(), second.std()]
-    assert np.array(statistics) * scale == pytest.approx(np.array([1, 4, 2]), rel=0.02)
-    assert abs(np.corrcoef(second.T)[0, 1]) < 0.05
-    batches = make_classes("lecture-neurons", net, samples=20, batch_size=8)
-    x = stack_inputs(batches)
-    assert [x[k : k + 8].max() for k in (0, 8, 16)] == [1.0, 1.0, 1.0]
-
-
-def test_lecture_planes_are_normal_around_3_and_5_with_labels_for_both_outputs() -> None:
-    graph = cgprimer.parse("input x[2]; parameter W[2,10], V[10,2]; y = relu(x @ W) @ V")
-    data = make_classes("lecture-planes", graph, samples=2000)
-    assert {n: c.shape for n, c in data.columns.items()} == {"x": (2000, 2), "y": (2000, 2)}
-    np.testing.assert_array_equal(data.targets["y"][:, 0], data.targets["y"][:, 1])
-    for label, mean in ((1.0, 3.0), (2.0, 5.0)):
-        x = data.inputs["x"][data.targets["y"][:, 0] == label]
-        assert len(x) == 1000
-        assert x.mean(axis=0) == pytest.approx([mean, mean], abs=0.12)
-        np.testing.assert_allclose(np.cov(x.T), np.eye(2), atol=0.12)
+@pytest.mark.parametrize(
+    ("kind", "text", "means", "deviations"),
+    [
+        ("gaussians", "xo = a*xp + b*xq", (-1, 1), (0.5, 0.5)),
+        ("lecture-neurons", "xo = ap*xp + aq*xq + ar*xr + as*xs", (2, 4), (1, 2)),
+        ("lecture-planes", "input x[2]; parameter W[2,2]; xo = x @ W", (3, 5), (1, 1)),
+    ],
+)
+def test_normal_classes_have_the_documented_means_and_deviations(
+    kind: str, text: str, means: tuple[float, ...], deviations: tuple[float, ...]
+) -> None:
+    graph = cgprimer.parse(text)
+    data = make_classes(kind, graph, samples=20_000, seed=1)
+    assert (data.inputs.keys(), [*data.targets]) == ({*graph.inputs}, ["xo"])
+    scale, label = 1.0, data.targets["xo"].reshape(20_000, -1)
+    assert (label == label[:, :1]).all()  # planes: both outputs are the label
+    if kind == "lecture-neurons":
+        assert stack_inputs(data).max() == 1.0  # inputs are divided by their maximum
+        scale = 2 / stack_inputs(data)[label[:, 0] == 0].mean()
+        assert 11 < scale < 14
+        batches = stack_inputs(make_classes(kind, graph, samples=20, batch_size=8))
+        assert [batches[k : k + 8].max() for k in (0, 8, 16)] == [1.0, 1.0, 1.0]
+    for number, mean, deviation in zip(CLASSES[kind].labels, means, deviations, strict=True):
+        x = stack_inputs(data)[label[:, 0] == number] * scale
+        assert len(x) == 10_000
+        np.testing.assert_allclose(x.mean(axis=0), mean, atol=0.08)
+        variances = np.eye(x.shape[1]) * deviation**2
+        np.testing.assert_allclose(np.cov(x.T), variances, atol=0.05 * deviation**2)
 
 
 def test_shapes_of_moons_spirals_gaussians_and_xor() -> None:
@@ -258,9 +257,6 @@ def test_shapes_of_moons_spirals_gaussians_and_xor() -> None:
         assert 0.95 < radius.max() <= 1
         np.testing.assert_allclose(x, radius * np.cos(3 * np.pi * radius + turn), atol=1e-12)
         np.testing.assert_allclose(y, radius * np.sin(3 * np.pi * radius + turn), atol=1e-12)
-        points = points_of(clean("gaussians"), label)
-        assert points.mean(axis=0) == pytest.approx(np.full(2, 2.0 * label - 1), abs=0.1)
-        assert points.std(axis=0) == pytest.approx(np.full(2, 0.5), rel=0.1)
         x, y = points_of(clean("xor"), label).T
         assert (np.sign(x * y) == 1 - 2 * label).all()
         assert -1 <= x.min() < -0.9
