@@ -31,17 +31,22 @@ def test_no_entry_is_stale(request: pytest.FixtureRequest) -> None:
 
 def test_only_approved_texts_pass(tmp_path: Path) -> None:
     file = tmp_path / "test_this.py"
+    texts = ("unknown name 'xq'", "a line\n\n  hint: another")
     with pytest.raises(AssertionError, match=r"no approved text for test_this\.py::test_it"):
-        check(Approvals(), file, "unknown name 'xq'")
-    rewritten(file, "unknown name 'xq'", "a line\n\n  hint: another")
-    check(Approvals(), file, "unknown name 'xq'", "a line\n\n  hint: another")
+        check(Approvals(), file, *texts)
+    rewritten(file, *texts)
+    check(Approvals(), file, *texts)
     for changed in ("unknown name 'xr'", "unknown  name 'xq'"):
         with pytest.raises(AssertionError, match=r"(?s)- unknown name 'xq'.*\+ unknown.*--approve"):
-            check(Approvals(), file, changed, "a line\n\n  hint: another")
+            check(Approvals(), file, changed, texts[1])
     with pytest.raises(pytest.fail.Exception, match=r"test_it \(2\) is approved"):
-        check(Approvals(), file, "unknown name 'xq'")
-    rewritten(file, "unknown name 'xq'")
-    assert read(tmp_path / "approved.txt") == {"test_this.py::test_it": "unknown name 'xq'"}
+        check(Approvals(), file, texts[0])
+    rewritten(file, texts[0])
+    assert read(tmp_path / "approved.txt") == {"test_this.py::test_it": texts[0]}
+    with pytest.raises(AssertionError, match="xr"):
+        approved(texts[0], "unknown ... 'xr'")
+    with pytest.raises(AssertionError, match="3"), refused(ValueError, "got ... 3"):
+        raise ValueError("got 4")
 
 
 def test_other_tests_keep_their_entries_and_equal_texts_are_written_once(tmp_path: Path) -> None:
@@ -65,10 +70,3 @@ def test_what_differs_between_runs_is_left_out(tmp_path: Path) -> None:
         "<folder>/a.cg: 0.5, <object at <address>> <number>\n"
         "  <root>/tests/test_approval.py:<line>: <code>"
     )
-
-
-def test_values_are_checked_in_the_test() -> None:
-    with pytest.raises(AssertionError, match="xr"):
-        approved("unknown name 'xq'", "unknown ... 'xr'")
-    with pytest.raises(AssertionError, match="3"), refused(ValueError, "got ... 3"):
-        raise ValueError("got 4")

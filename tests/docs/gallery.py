@@ -60,11 +60,11 @@ def make(page: Path, folder: Path) -> list[Mismatch]:
     return failures
 
 
-DRAWN = {"scaling.svg": scaling}  # by nobody's command
+DRAWN = {"scaling.svg": scaling}  # without a command
 
 
 def screenshot(page: str, picture: Path) -> None:
-    """What a browser shows of a page, on a small projector unless WINDOWS has another size."""
+    """Save what a browser shows of a page, on a small projector without a size in WINDOWS."""
     size = WINDOWS.get(picture.name, "1280,720")
     options = ["--headless", "--no-sandbox", "--hide-scrollbars", f"--window-size={size}"]
     subprocess.run(
@@ -80,9 +80,8 @@ def main(names: list[str]) -> None:
             for mismatch in make(page, Path(place)):
                 print(mismatch)
             pictures = page.with_suffix("")
-            pictures.mkdir(exist_ok=True)
-            for old in pictures.iterdir():
-                old.unlink()
+            shutil.rmtree(pictures, ignore_errors=True)
+            pictures.mkdir()
             if page == PAGE:
                 chart = (Path(place) / "olah.mmd").read_text(encoding="utf-8")
                 text = page.read_text(encoding="utf-8")

@@ -63,13 +63,13 @@ def _shown(source: str, name: str) -> str:
 
 
 def _names(node: ast.AST) -> list[str]:
-    if isinstance(node, ast.FunctionDef | ast.ClassDef):
-        return [node.name]
-    if isinstance(node, ast.Assign):
-        return [target.id for target in node.targets if isinstance(target, ast.Name)]
-    if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-        return [node.target.id]
-    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-        first = next(iter(node.value.args), None)
-        return [str(first.value)] if isinstance(first, ast.Constant) else []
+    match node:
+        case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+            return [name]
+        case ast.Assign(targets=targets):
+            return [target.id for target in targets if isinstance(target, ast.Name)]
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            return [name]
+        case ast.Expr(value=ast.Call(args=[ast.Constant(value=value), *_])):
+            return [str(value)]
     return []

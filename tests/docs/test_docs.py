@@ -21,11 +21,15 @@ import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
+import cgprimer
+
 # The help of draw lists the picture formats when it is imported: before a page registers another.
-import cgprimer.cli.draw_command  # noqa: F401
+import cgprimer.cli.draw_command
+from cgprimer.cli import cli
 from tests.cli.cli_tools import here
 from tests.docs.listings import COLUMNS, LINES, LISTING, with_listings
 from tests.test_architecture import PACKAGES
@@ -150,18 +154,14 @@ def run_command(line: str) -> str:
 
 @contextlib.contextmanager
 def vectors_of(bits: str) -> Iterator[None]:
-    """A processor with such vectors, as a process would see it that starts with the setting."""
+    """Use vectors of a number of bits, as a process does that starts with the setting."""
     from cgprimer.backends.cpu.llvm_library import VECTORS, get_target_processor
 
-    before = os.environ.get(VECTORS)
-    os.environ[VECTORS] = bits
     get_target_processor.cache_clear()
     try:
-        yield
+        with mock.patch.dict(os.environ, {VECTORS: bits}):
+            yield
     finally:
-        os.environ.pop(VECTORS)
-        if before is not None:
-            os.environ[VECTORS] = before
         get_target_processor.cache_clear()
 
 
@@ -181,6 +181,13 @@ def same(expected: str, got: str) -> bool:
     Counts must be equal. Other numbers must agree to 1e-4; numbers below 1e-6 are rounding errors.
     Words must begin or end in the same columns, so that printed tables keep their alignment.
     """
+
+    def without_times(text: str) -> str:
+        spans = sorted(m.span(1) for pattern in TIMES for m in pattern.finditer(text))
+        for start, end in reversed(spans):
+            text = f"{text[:start]}{TIME}{text[end:]}"
+        return text
+
     if doctest.OutputChecker().check_output(without_times(expected), without_times(got), FLAGS):
         return True
     lines = expected.splitlines(), got.splitlines()
@@ -201,14 +208,6 @@ def same_line(expected: str, got: str) -> bool:
         elif not same_word(word, other):
             return False
     return True
-
-
-def without_times(text: str) -> str:
-    """Return a text with the same word for each time."""
-    spans = sorted(m.span(1) for pattern in TIMES for m in pattern.finditer(text))
-    for start, end in reversed(spans):
-        text = f"{text[:start]}{TIME}{text[end:]}"
-    return text
 
 
 def split_words(line: str) -> list[tuple[str, int, int]]:
@@ -238,14 +237,10 @@ def _same_piece(expected: str, got: str) -> bool:
 
 @contextlib.contextmanager
 def workplace(folder: Path) -> Iterator[None]:
-    """A folder with a copy of the examples, as the current one."""
+    """Change to a folder with a copy of the examples."""
     shutil.copytree(ROOT / "examples", folder / "examples")
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
+    with contextlib.chdir(folder):
         yield
-    finally:
-        os.chdir(before)
 
 
 def run_file(path: Path, folder: Path) -> tuple[str, list[Mismatch]]:
@@ -280,24 +275,17 @@ def run_file(path: Path, folder: Path) -> tuple[str, list[Mismatch]]:
         return FENCE.sub(run, text), found
 
 
-# test_gallery.py runs the commands of the gallery, and slow pages with a folder of pictures.
-RUN_HERE = [path for path in FILES if path.stem != "gallery"]
-
-
-SLOW = {
-    "build-a-network.md", "choose-an-optimizer.md", "compare-runs.md", "data.md", "fit-a-curve.md",
-    "lecture-class.md", "live-class.md", "many-workers.md", "picture-training.md", "report.md",
-    "split-a-model.md", "stepping.md", "train-on-your-data.md",
-}  # fmt: skip
+# test_gallery.py runs the pages with a folder of pictures.
+QUICK = {"README.md", "docs/index.md", "docs/learn/five-minutes.md", "docs/learn/neuron.md"}
 
 
 @pytest.mark.parametrize(
     "path",
     [
-        pytest.param(path, id=named(path), marks=[pytest.mark.slow] * (path.name in SLOW))
-        for path in RUN_HERE
+        pytest.param(path, id=named(path), marks=[pytest.mark.slow] * (named(path) not in QUICK))
+        for path in FILES
         if re.search("```(python|console)", path.read_text(encoding="utf-8"))
-        and not (path.name in SLOW and path.with_suffix("").is_dir())
+        and (named(path) in QUICK or not path.with_suffix("").is_dir())
     ],
 )
 def test_examples_print_what_the_page_shows(path: Path, tmp_path: Path) -> None:
@@ -366,7 +354,7 @@ def function_table() -> str:
 
 
 def array_table() -> str:
-    """The functions of arrays, from the same place."""
+    """Return the table of the functions of arrays."""
     lines = ["| array function | meaning | adjoints of the operands |", "| --- | --- | --- |"]
     for row in json.loads(run_command("cgprimer primitives --json")):
         if "arity" not in row:
@@ -388,22 +376,6 @@ def with_tables(text: str) -> str:
     return GENERATED.sub(lambda m: f"{m[1]}\n{TABLES[m[2]]()}\n{m[3]}", text)
 
 
-def test_every_generated_table_is_on_a_page() -> None:
-    texts = "".join(path.read_text(encoding="utf-8") for path in FILES)
-    assert {m[2] for m in GENERATED.finditer(texts)} == set(TABLES)
-
-
-# --- listings of the package's code -----------------------------------------------------------
-
-
-def test_listings_of_the_class_fit_a_slide() -> None:
-    text = (ROOT / "docs" / "teach" / "hour-with-the-code.md").read_text(encoding="utf-8")
-    shown = {names: body.splitlines() for _, names, _, body in LISTING.findall(text)}
-    assert len(shown) > 10
-    too_long = [n for n, b in shown.items() if len(b) > LINES or max(map(len, b)) > COLUMNS]
-    assert too_long == []
-
-
 # --- links and names ------------------------------------------------------------------------------
 
 
@@ -418,11 +390,11 @@ def broken_links(path: Path) -> list[str]:
     """Return the links of a page to files of the repository that do not lead to a heading."""
     wrong = []
     for target in re.findall(r"\]\(([^)\s]+)\)", FENCE.sub("", path.read_text(encoding="utf-8"))):
-        if target.startswith(("http://", "https://")):
-            continue
         file, _, anchor = target.partition("#")
         page = (path.parent / file).resolve() if file else path
-        if not page.exists() or (anchor and anchor not in anchors(page)):
+        if not target.startswith(("http://", "https://")) and (
+            not page.exists() or (anchor and anchor not in anchors(page))
+        ):
             wrong.append(target)
     return wrong
 
@@ -454,39 +426,47 @@ def test_bare_file_names_in_the_architecture_exist() -> None:
     assert [name for name, glob in patterns.items() if not fnmatch.filter(existing, glob)] == []
 
 
-def test_every_package_is_explained_in_the_order_of_the_architecture() -> None:
-    text = ARCHITECTURE.read_text(encoding="utf-8")
-    explained = re.findall(r"^\| `(\w+)(?:\.py|/)` \|", text, re.MULTILINE)
+@pytest.mark.parametrize("name", list(cli.commands))
+def test_every_command_has_a_section_that_ends_with_its_help(name: str) -> None:
+    folder = ROOT / "docs" / "reference" / "commands"
+    assert f".md#{name})" in (folder / "index.md").read_text("utf-8")
+    pages = "".join(path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.md")))
+    (text,) = re.findall(rf"^## {name}\n.*?(?=^##? |\Z)", pages, re.MULTILINE | re.DOTALL)
+    kinds = [f"{name} {kind}" for kind in getattr(cli.commands[name], "commands", {})]
+    assert re.findall(r"^### (.+)$", text, re.MULTILINE)[: len(kinds)] == kinds
+    helps = re.findall(r"^<!-- help: cgprimer (.+) -->$", text, re.MULTILINE)
+    assert helps == (kinds or [name])  # docs/site/build.py inserts them
+    for part in re.split(r"^### ", text, flags=re.MULTILINE)[1 if kinds else 0 :]:
+        assert part.rstrip().endswith("-->")
+
+
+def test_packages_names_tables_and_listings_are_on_their_pages() -> None:
+    architecture = ARCHITECTURE.read_text(encoding="utf-8")
+    explained = re.findall(r"^\| `(\w+)(?:\.py|/)` \|", architecture, re.MULTILINE)
     assert explained == list(PACKAGES)
-
-
-def test_every_public_name_is_mentioned() -> None:
-    import cgprimer
-
     text = "".join(path.read_text(encoding="utf-8") for path in FILES)
-    assert [n for n in cgprimer.__all__ if not re.search(rf"\b{n}\b", text)] == []
+    assert set(cgprimer.__all__) - set(re.findall(r"\w+", text)) == set()
+    assert {m[2] for m in GENERATED.finditer(text)} == set(TABLES)
+    hour = (ROOT / "docs" / "teach" / "hour-with-the-code.md").read_text(encoding="utf-8")
+    shown = {names: body.splitlines() for _, names, _, body in LISTING.findall(hour)}
+    assert len(shown) > 10
+    too_long = [n for n, b in shown.items() if len(b) > LINES or max(map(len, b)) > COLUMNS]
+    assert too_long == []  # for a slide
 
 
-def test_the_readme_has_the_two_commands_under_their_heading() -> None:
-    """Where .ci/run looks for them."""
-    _, heading, rest = (ROOT / "README.md").read_text("utf-8").partition("\n## Install and test\n")
+def test_the_readme_has_two_commands_and_the_lecture_example() -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    assert len(text.splitlines()) < 150
+    _, heading, rest = text.partition("\n## Install and test\n")  # where .ci/run looks for them
     assert heading
     _, kind, body = FENCE.findall(rest)[0]
     first, second = body.splitlines()
     assert kind == "bash"
     assert first.endswith("cgprimer train examples/lecture.cg")
     assert second.endswith("pytest -q -n auto")
-
-
-def test_the_readme_is_short() -> None:
-    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) < 150
-
-
-def test_the_readme_shows_the_lecture_example_as_it_is() -> None:
     lines = (ROOT / "examples" / "lecture.cg").read_text(encoding="utf-8").splitlines()
-    blocks = FENCE.findall(FILES[0].read_text("utf-8"))
-    shown = [body for _, kind, body in blocks if kind == "text"]
-    assert shown[0].splitlines() == [line for line in lines if not line.startswith("#")]
+    shown = next(body for _, kind, body in FENCE.findall(text) if kind == "text")
+    assert shown.splitlines() == [line for line in lines if not line.startswith("#")]
 
 
 def write(names: list[str]) -> None:

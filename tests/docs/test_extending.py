@@ -7,6 +7,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 from tests.cli.cli_tools import environment, write_package
 from tests.docs.test_docs import FENCE, ROOT
 
@@ -25,6 +27,7 @@ print(*[here(*shlex.split(line), merged=True).stdout for line in sys.argv[1:]], 
 """
 
 
+@pytest.mark.slow
 def test_commands_use_the_extensions_of_an_installed_package(tmp_path: Path) -> None:
     text = (ROOT / "docs" / "internals" / "extending.md").read_text(encoding="utf-8")
     blocks = {kind: body for _, kind, body in FENCE.findall(text)}

@@ -74,17 +74,8 @@ def test_search_finds_a_term_with_and_without_a_server(
     assert all(address.startswith(base) for address in found)
     browser.get(found[0])
     wait(browser, "document.querySelector('article mark') !== null")  # the term is highlighted
+    assert browser.find_elements("css selector", ".md-nav__link")
     assert errors(browser) == []
-
-
-@pytest.mark.parametrize(
-    "name", ["index", "learn/train-a-model", "reference/gallery", "reference/python/training"]
-)
-def test_pages_open_from_a_folder(browser: Any, site: Path, name: str) -> None:
-    page = visit(browser, (site / f"{name}.html").as_uri())
-    assert page.find_elements("css selector", "h1")
-    assert page.find_elements("css selector", ".md-nav__link")
-    assert errors(page) == []
 
 
 def test_copy_buttons_leave_out_prompts_and_output(browser: Any, server: str) -> None:
@@ -131,17 +122,12 @@ def test_a_live_page_reacts_to_keys(browser: Any, site: Path, server: str) -> No
     assert errors(page) == []
 
 
-def test_formulas_are_rendered(browser: Any, site: Path, server: str) -> None:
+def test_formulas_and_diagrams_are_rendered(browser: Any, site: Path, server: str) -> None:
     page = visit(browser, server + page_with(site, 'class="arithmatex'))
+    rendered = ".arithmatex > .katex, .arithmatex .katex-display"
     formulas = page.find_elements("css selector", ".arithmatex")
-    rendered = page.find_elements(
-        "css selector", ".arithmatex > .katex, .arithmatex .katex-display"
-    )
-    assert len(formulas) == len(rendered) > 0
+    assert len(formulas) == len(page.find_elements("css selector", rendered)) > 0
     assert not page.find_elements("css selector", ".katex-error")
-
-
-def test_diagrams_are_drawn(browser: Any, site: Path, server: str) -> None:
     page = visit(browser, server + page_with(site, 'class="diagram"'))
     wait(page, "document.querySelector('.diagram > svg') !== null")
     assert len(page.find_elements("css selector", ".diagram .node")) > 3
