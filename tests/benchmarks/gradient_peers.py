@@ -69,24 +69,6 @@ def lecture_gradient(xa: Array, target: Array, p: Array) -> tuple[Array, Array]:
     return error, np.array([by_ab, bar_xz @ xa, by_ab, 2 * (error @ xx)])
 
 
-def numpy_plain(work: Workload) -> Contestant:
-    check_lecture(work)
-    xa, target, p = work.columns["xa"], work.target, work.start_by_name
-
-    def run() -> Result:
-        xx = xa**2
-        xy = p["ab"] * xx + p["ac"] * xa
-        xz = p["bc"] * xx + xy
-        error = p["cd"] * xx + xz**3 - target
-        bar_xw = 2 * error
-        bar_xz = bar_xw * 3 * xz**2
-        by_ab = np.sum(bar_xz * xx)
-        gradient = [by_ab, np.sum(bar_xz * xa), by_ab, np.sum(bar_xw * xx)]
-        return float(np.sum(error * error)), np.array(gradient)
-
-    return Contestant(run, lambda result: result)
-
-
 def numpy_tuned(work: Workload) -> Contestant:
     check_lecture(work)
     arguments = work.columns["xa"], work.target, work.start
@@ -333,7 +315,6 @@ def micrograd(work: Workload) -> Contestant:
 
 
 PEERS: dict[str, Callable[[Workload], Contestant]] = {
-    "numpy by hand": numpy_plain,
     "numpy by hand, tuned": numpy_tuned,
     "numba by hand, fused": numba_fused,
     "JAX jit, scalar form": jax_scalars,

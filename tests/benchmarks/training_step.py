@@ -105,24 +105,3 @@ class TrainingStep:
             return loss.item(), [p.grad for p in parameters]
 
         return Contestant(step, lambda result: (result[0], _flat(result[1])))
-
-    def prepare_numpy(self) -> Contestant:
-        parameters = w1, b1, w2, b2 = [p.copy() for p in self.start]
-
-        def step() -> Any:
-            z = self.x @ w1 + b1
-            h = np.maximum(z, 0)
-            out = h @ w2 + b2
-            out -= out.max(1, keepdims=True)
-            powers = np.exp(out)
-            sums = powers.sum(1, keepdims=True)
-            loss = (np.log(sums)[:, 0] - (out * self.classes).sum(1)).mean()
-            bar = (powers / sums - self.classes) / SINGLE(BATCH)
-            bar_z = bar @ w2.T
-            bar_z *= z > 0
-            gradients = self.x.T @ bar_z, bar_z.sum(0), h.T @ bar, bar.sum(0)
-            for p, g in zip(parameters, gradients, strict=True):
-                p -= SINGLE(RATE) * g  # noqa: PLW2901
-            return loss, gradients
-
-        return Contestant(step, lambda result: (result[0], _flat(result[1])))

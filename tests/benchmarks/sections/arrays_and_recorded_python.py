@@ -6,6 +6,7 @@ import gc
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -13,11 +14,11 @@ from typing import Any
 import numpy as np
 
 import cgprimer
-from cgprimer import Function, Value, checkpoint
+from cgprimer import Value, checkpoint
 from cgprimer.training.objective import Objective
 
 from ..gradient_peers import jax_gradient, network_form, torch_gradient
-from ..harness import Array, Cell, Contestant, Figure, Result, Settings, measure, one_row_each
+from ..harness import Array, Cell, Contestant, Result, Settings, measure, one_row_each
 from ..report import Table, milliseconds
 from ..training_step import TrainingStep
 
@@ -45,17 +46,22 @@ def _loop(operations: int, budget: float) -> Iterator[Cell]:
     """Yield the times of ``x = x*b + a`` in a loop, recorded and differentiated."""
     turns = operations // 2
 
+    def repeat(x: Any, a: Any, b: Any) -> Any:
+        for _ in range(turns):
+            x = x * b + a
+        return x
+
     def with_values(load: Callable[[], Any]) -> Contestant:
         value = load()
 
         def run() -> Result:
-            a, b, x = value(0.5), value(0.999), value(0.1)
-            for _ in range(turns):
-                x = x * b + a
+            gc.enable()  # many objects are created, and their collection is a part of the time
+            a, b = value(0.5), value(0.999)
+            x = repeat(value(0.1), a, b)
             x.backward()
             return x.data, np.array([a.grad, b.grad])
 
-        return Contestant(_with_collector(run), lambda result: result)
+        return Contestant(run, lambda result: result)
 
     def load_micrograd() -> Any:
         from micrograd.engine import Value as MicrogradValue
@@ -66,14 +72,12 @@ def _loop(operations: int, budget: float) -> Iterator[Cell]:
     def with_autograd() -> Contestant:
         from autograd import value_and_grad
 
-        def function(parameters: Any) -> Any:
-            x = 0.1
-            for _ in range(turns):
-                x = x * parameters[1] + parameters[0]
-            return x
+        gradient = value_and_grad(lambda p: repeat(0.1, p[0], p[1]))
 
-        gradient = value_and_grad(function)
-        run = _with_collector(lambda: gradient((0.5, 0.999)))
+        def run() -> Any:
+            gc.enable()
+            return gradient((0.5, 0.999))
+
         return Contestant(run, lambda result: (result[0], np.array(result[1])))
 
     x, da, db = 0.1, 0.0, 0.0
@@ -84,32 +88,14 @@ def _loop(operations: int, budget: float) -> Iterator[Cell]:
         "micrograd": partial(with_values, load_micrograd),
         "HIPS autograd": with_autograd,
     }
-    figures: dict[str, Figure] = {}
-
-    def measure_all() -> None:
-        figures.update(measure(makers, budget, expected=(x, np.array([da, db]))))
-
     limit = sys.getrecursionlimit()
     threading.stack_size(512 * 1024 * 1024)  # micrograd is recursive
-    thread = threading.Thread(target=measure_all)
-    thread.start()
-    thread.join()
+    with ThreadPoolExecutor(1) as thread:
+        expected = x, np.array([da, db])
+        figures = thread.submit(measure, makers, budget, expected=expected).result()
     threading.stack_size(0)
     sys.setrecursionlimit(limit)
     yield from one_row_each(figures, f"a loop of {operations:,} operations")
-
-
-def _with_collector(run: Callable[[], Any]) -> Callable[[], Any]:
-    """Return a run with garbage collection, which costs a part of the time of many objects."""
-
-    def run_with_collector() -> Any:
-        gc.enable()
-        try:
-            return run()
-        finally:
-            gc.disable()
-
-    return run_with_collector
 
 
 def _training_step(budget: float) -> Iterator[Cell]:
@@ -119,9 +105,8 @@ def _training_step(budget: float) -> Iterator[Cell]:
         "cgprimer, recorded once": step.prepare_recorded,
         "cgprimer, from text": step.prepare_text,
         "torch eager": step.prepare_torch,
-        "numpy by hand": step.prepare_numpy,
     }
-    figures = measure(makers, budget, expected=step.prepare_numpy().result(), tolerance=1e-3)
+    figures = measure(makers, budget, expected=step.prepare_text().result(), tolerance=1e-3)
     yield from one_row_each(figures, "784-128-10, batch 64, a training step, float32")
 
 
@@ -180,24 +165,6 @@ def quaternion_layer(parts: Any, q: Any) -> Any:
     return quaternion_matrix(parts) @ q
 
 
-class QuaternionLayer(Function):
-    """The same layer by hand; its backward pass creates the matrix again."""
-
-    @staticmethod
-    def forward(ctx: Any, parts: Any, q: Any) -> Any:
-        ctx.save(parts, q)
-        return quaternion_layer(parts, q)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Any) -> tuple[Array, Array]:
-        parts, q = ctx.saved
-        blocks = (grad @ q.T).reshape(4, parts.shape[1], 4, parts.shape[2])
-        slopes = np.zeros_like(parts)
-        for row, column in np.ndindex(4, 4):
-            slopes[PARTS[row, column]] += SIGNS[row, column] * blocks[row, :, column]
-        return slopes, quaternion_matrix(parts).T @ grad
-
-
 def _quaternion_layers(size: int, budget: float) -> Iterator[Cell]:
     random = np.random.default_rng(0)
     layers = [Value(random.normal(size=(4, size, size)) / size**0.5 / 2) for _ in range(6)]
@@ -218,7 +185,6 @@ def _quaternion_layers(size: int, budget: float) -> Iterator[Cell]:
     makers = {
         "keeps everything": partial(prepare, quaternion_layer),
         "computes again": partial(prepare, checkpoint(quaternion_layer)),
-        "a Function that makes the matrix again": partial(prepare, QuaternionLayer.apply),
     }
     figures = measure(makers, budget, expected=prepare(quaternion_layer).result())
     yield from one_row_each(figures, "six quaternion layers, forward and backward")
