@@ -6,7 +6,6 @@ import importlib
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,50 +13,30 @@ import pytest
 
 import cgprimer
 
+from .comparing import differences
 from .signatures import describe, has
 
 HERE = Path(__file__).parent
 NAMES: dict[str, Any] = json.loads((HERE / "names.json").read_text("utf-8"))
 IMPORTS: list[list[str]] = json.loads((HERE / "deep_imports.json").read_text("utf-8"))
-_POSITIONAL = ("POSITIONAL_ONLY", "POSITIONAL_OR_KEYWORD")
 
 
-def changes(recorded: dict[str, Any], actual: dict[str, Any], at: str) -> Iterator[str]:
-    """Yield what a name has lost, or what it has that breaks calls of it."""
-    if recorded["kind"] != actual["kind"]:
-        yield f"{at} is a {actual['kind']}, not a {recorded['kind']}"
-        return
-    for base in recorded.get("bases", []):
-        if base not in actual.get("bases", []):
-            yield f"{at} is no longer a {base}"
-    if recorded.get("parameters") is not None:
-        yield from parameter_changes(recorded["parameters"], actual.get("parameters") or [], at)
-    for name, member in recorded.get("members", {}).items():
-        if name not in actual.get("members", {}):
-            yield f"{at}.{name} is missing"
-        else:
-            yield from changes(member, actual["members"][name], f"{at}.{name}")
-
-
-def parameter_changes(
-    recorded: list[dict[str, str]], actual: list[dict[str, str]], at: str
-) -> Iterator[str]:
-    """Yield what breaks calls: anything but optional parameters after the recorded ones."""
-    by_name = {parameter["name"]: parameter for parameter in actual}
-    for parameter in recorded:
-        if parameter["name"] not in by_name:
-            yield f"{at} has no parameter {parameter['name']}"
-        elif by_name[parameter["name"]] != parameter:
-            yield f"{at}: {by_name[parameter['name']]}, not {parameter}"
-    before = [p["name"] for p in recorded if p["kind"] in _POSITIONAL]
-    after = [p["name"] for p in actual if p["kind"] in _POSITIONAL]
-    if after[: len(before)] != before:
-        yield f"{at} takes {after} by position, not {before}"
-    known = {parameter["name"] for parameter in recorded}
-    for parameter in actual:
-        optional = "default" in parameter or parameter["kind"].startswith("VAR_")
-        if parameter["name"] not in known and not optional:
-            yield f"{at} requires the new parameter {parameter['name']}"
+def keyed(described: dict[str, Any]) -> dict[str, Any]:
+    """Return a description in which bases, members and optional parameters may be added."""
+    entries = {key: value for key, value in described.items() if value is not None}
+    if "members" in entries:
+        entries["members"] = {name: keyed(m) for name, m in entries["members"].items()}
+    if "bases" in entries:
+        entries["bases"] = dict.fromkeys(entries["bases"], "base")
+    if "parameters" in entries:
+        parameters = entries["parameters"]
+        entries["parameters"] = {
+            p["name"]: p | ({"position": k} if p["kind"].startswith("POSITIONAL") else {})
+            for k, p in enumerate(parameters)
+        }
+        optional = [p for p in parameters if "default" in p or p["kind"].startswith("VAR_")]
+        entries["number of required parameters"] = len(parameters) - len(optional)
+    return entries
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -65,7 +44,7 @@ def parameter_changes(
 def test_a_name_is_as_recorded(name: str) -> None:
     module, _, attribute = name.rpartition(".")
     value = getattr(importlib.import_module(module), attribute)
-    assert list(changes(NAMES["names"][name], describe(value), name)) == []
+    assert list(differences(keyed(NAMES["names"][name]), keyed(describe(value)))) == []
 
 
 @pytest.mark.parametrize("expression", NAMES["results"])
