@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -66,6 +66,19 @@ def computed(process: subprocess.Popen[str], seconds: float) -> None:
         time.sleep(0.01)
 
 
+@contextlib.contextmanager
+def vectors_of(bits: str) -> Iterator[None]:
+    """Use vectors of a number of bits, as a process does that starts with the setting."""
+    from cgprimer.backends.cpu.llvm_library import VECTORS, get_target_processor
+
+    get_target_processor.cache_clear()
+    try:
+        with mock.patch.dict(os.environ, {VECTORS: bits}):
+            yield
+    finally:
+        get_target_processor.cache_clear()
+
+
 Done = subprocess.CompletedProcess[str]
 
 
@@ -74,16 +87,9 @@ def process(
 ) -> Done:
     """Run the installed command in a separate process."""
     return subprocess.run(
-        [str(COMMAND), *map(str, args)],
-        input=stdin,
-        stdin=subprocess.DEVNULL if stdin is None else None,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        cwd=cwd,
-        env=environment(**env),
-    )
+        [str(COMMAND), *map(str, args)], input=stdin or "", capture_output=True, text=True,
+        timeout=60, check=False, cwd=cwd, env=environment(**env),
+    )  # fmt: skip
 
 
 def here(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -45,19 +46,17 @@ def test_trace_prints_the_steps_of_the_lecture(
 
 def test_files_contain_the_printed_fit(tmp_path: Path) -> None:
     line = ("fit", "saturation", *NOISY, "--start", "b1=500,b2=0.1", "--save", "fit.json")
-    more = ("--plot", "fit.svg", "--bootstrap", "20", "--trace")
-    found = read_json(*line, *more, cwd=tmp_path)
+    found = read_json(*line, "--bootstrap", "20", "--trace", cwd=tmp_path)
     assert found["parameters"] == pytest.approx({"b1": 240, "b2": 0.5}, rel=0.1)
     assert found["history"][0]["values"] == [500.0, 0.1]
     assert set(found["bootstrap"]["intervals"]) == {"b1", "b2"}
     saved = json.loads((tmp_path / "fit.json").read_text())
     assert saved["parameters"] == found["parameters"]
     assert saved["history"][0]["values"] == {"b1": 500.0, "b2": 0.1}
-    assert "<svg" in (tmp_path / "fit.svg").read_text()
     approved(bad(*line, cwd=tmp_path), "fit.json")
     at = read_json("grad", "saturation", "--at", "fit.json,x=2", cwd=tmp_path)
     b1, b2 = found["parameters"].values()
-    assert at["values"]["y"] == pytest.approx(b1 * (1 - 2.718281828459045 ** (-2 * b2)))
+    assert at["values"]["y"] == pytest.approx(b1 * (1 - math.exp(-2 * b2)))
 
 
 def test_weights_and_renamed_columns_are_read(tmp_path: Path) -> None:
@@ -83,14 +82,3 @@ def test_fits_that_do_not_converge_have_exit_code_1() -> None:
     process = run(*line, "--json")
     assert (process.returncode, json.loads(process.stdout)["converged"]) == (1, False)
     approved(process.stderr, "--iterations")
-
-
-def test_predict_and_score_accept_a_fit(tmp_path: Path) -> None:
-    (tmp_path / "d.csv").write_text("x,y\n0,1\n1,3\n2,4\n")
-    good("fit", "-e", "y = a + b*x", "--data", "d.csv", "--save", "fit.json", cwd=tmp_path)
-    rows = good("predict", "fit.json", "--data", "d.csv", cwd=tmp_path).split()
-    # Least squares by hand: b = 3/2, a = 8/3 - 3/2.
-    found = [float(row.split(",")[1]) for row in rows[1:]]
-    assert found == pytest.approx([7 / 6, 16 / 6, 25 / 6])
-    score = read_json("score", "fit.json", "--data", "d.csv", cwd=tmp_path)
-    assert score["loss"] == pytest.approx(1 / 18)

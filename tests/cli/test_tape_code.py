@@ -16,7 +16,7 @@ from cgprimer.cli import tape_command
 from cgprimer.core.loss_expressions import LOSS
 from cgprimer.core.loss_node import with_loss
 from tests.approval import approved
-from tests.cli.cli_tools import EXAMPLES, LECTURE, bad, good
+from tests.cli.cli_tools import EXAMPLES, LECTURE, bad, good, vectors_of
 from tests.cli.test_output import LAYERS
 
 THREE = "xs = a*xa + b; xh = tanh(xs); xw = c*xh"
@@ -36,9 +36,9 @@ def split_columns(line: str) -> list[str]:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_code_is_approved(form: str) -> None:
-    """In a process, where the width of vectors is set to that of every machine."""
     assert tape_command._FORMS == FORMS
-    text = good("tape", "-e", THREE, *GRADIENT, "--code", form, env={"CGPRIMER_VECTORS": "128"})
+    with vectors_of("128"):  # those of every machine
+        text = good("tape", "-e", THREE, *GRADIENT, "--code", form)
     approved(re.sub(r"x4, \d+ lines", "x4, N lines", text))
     if form.startswith("cuda"):
         compile(text, form, "exec")

@@ -77,17 +77,15 @@ def test_validation_uses_a_fraction_or_a_file(tmp_path: Path) -> None:
 def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path) -> None:
     constant = ("train", LECTURE, "--samples", "200", "--schedule", "constant")
     files = ("--save", "run.json", "--plot", "loss.svg")
-    process = run(*constant, "--epochs", "3", *files, cwd=tmp_path)
-    assert process.stderr == "wrote run.json\nwrote loss.svg\n"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["loss.svg", "run.json"]
+    assert run(*constant, "--epochs", "3", *files, cwd=tmp_path).stderr == (
+        "wrote run.json\nwrote loss.svg\n"
+    )
     whole = read_json(*constant, "--epochs", "5")
     resumed = read_json(*constant, "--epochs", "5", "--resume", tmp_path / "run.json")
     assert {**resumed, "seconds": 0} == {**whole, "seconds": 0}
     good("train", "--resume", "run.json", "--epochs", "4", "--save", "run.json", cwd=tmp_path)
     assert read_run(tmp_path / "run.json")["epochs"] == 4  # it may replace its own file
     approved(bad(*constant, *files, cwd=tmp_path), "loss.svg")
-    good(*constant, "--epochs", "3", *files, "--force", cwd=tmp_path)
-    assert read_run(tmp_path / "run.json")["epochs"] == 3
 
 
 def test_resuming_with_another_graph_is_refused_with_the_differences(tmp_path: Path) -> None:
@@ -198,21 +196,14 @@ def test_commands_use_the_parameters_of_a_run(tmp_path: Path) -> None:
     data = ("--data", "d.csv")
     good("train", "-e", text, *data, "--loss", "cross-entropy", "--epochs", "300",
          "--batch-size", "all", "--save", "run.json", cwd=tmp_path)  # fmt: skip
-    rows = good("predict", "run.json", *data, cwd=tmp_path).splitlines()
-    assert rows[0] == "x1,x2,xo"
-    assert float(rows[1].split(",")[2]) < 0.2
     found = read_json("score", "run.json", *data, cwd=tmp_path)
-    assert found["accuracy"] == 1.0
     assert found["confusion"] == {"labels": [0.0, 1.0], "counts": [[2, 0], [0, 2]]}
     approved(good("score", "run.json", *data, cwd=tmp_path), "4 of 4 correct")
     learned = read_run(tmp_path / "run.json")["parameters"]
     point = ",".join(f"{name}={value!r}" for name, value in learned.items())
     line = ("grad", "-e", text, "--at", "x1=1,x2=0.5", "--at")
-    by_run = run(*line, "run.json", cwd=tmp_path)
-    assert (by_run.stdout, by_run.stderr) == (good(*line, point), "")
-    assert good(*line, "run.json,w1=0", cwd=tmp_path) != by_run.stdout
-    good("score", "run.json", *data, "--plot", "boundary.png", cwd=tmp_path)
-    assert (tmp_path / "boundary.png").read_bytes()[1:4] == b"PNG"
+    assert good(*line, "run.json", cwd=tmp_path) == good(*line, point)
+    assert good(*line, "run.json,w1=0", cwd=tmp_path) != good(*line, point)
     (tmp_path / "e.csv").write_text("x1,y\n1,2\n")
     assert "x2" in bad("predict", "run.json", "--data", "e.csv", cwd=tmp_path)
 

@@ -12,7 +12,6 @@ import fnmatch
 import io
 import json
 import math
-import os
 import re
 import shlex
 import shutil
@@ -21,7 +20,6 @@ import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from unittest import mock
 
 import pytest
 
@@ -30,7 +28,7 @@ import cgprimer
 # The help of draw lists the picture formats when it is imported: before a page registers another.
 import cgprimer.cli.draw_command
 from cgprimer.cli import cli
-from tests.cli.cli_tools import here
+from tests.cli.cli_tools import here, vectors_of
 from tests.docs.listings import COLUMNS, LINES, LISTING, with_listings
 from tests.test_architecture import PACKAGES
 
@@ -150,19 +148,6 @@ def run_command(line: str) -> str:
     assert program == "cgprimer", line
     done = here(*arguments, stdin=typed, merged=True)
     return done.stdout + (f"{done.returncode}\n" if status else "")
-
-
-@contextlib.contextmanager
-def vectors_of(bits: str) -> Iterator[None]:
-    """Use vectors of a number of bits, as a process does that starts with the setting."""
-    from cgprimer.backends.cpu.llvm_library import VECTORS, get_target_processor
-
-    get_target_processor.cache_clear()
-    try:
-        with mock.patch.dict(os.environ, {VECTORS: bits}):
-            yield
-    finally:
-        get_target_processor.cache_clear()
 
 
 NUMBER = re.compile(r"((?<![\w.])[-+]?\d+(?:\.\d*)?(?:e[-+]?\d+)?(?![\w]))")
