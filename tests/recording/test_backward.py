@@ -13,28 +13,16 @@ from cgprimer import DifferentiationError, UsageError, Value, grad, no_grad
 from tests.approval import refused, warned
 
 
-def test_the_two_path_notes_with_one_parameter_that_requires_a_gradient() -> None:
-    a, w1, w2, w3 = (Value(v, requires_grad=False) for v in (2.0, 3.0, -1.0, 0.5))
-    w4 = Value(4.0, name="w4")
-    b, c = w1 * a, w2 * a
-    d = w3 * b + w4 * c
-    loss = 10.0 - d
-    assert (b.requires_grad, c.requires_grad, d.requires_grad, loss.requires_grad) == (
-        False,
-        False,
-        True,
-        True,
-    )
-    assert b.grad_fn is None
-    assert w4.grad_fn is None
-    assert str(loss.grad_fn) == "Sub -> (None, Add -> (None, Mul -> (AccumulateGrad w4, None)))"
-    loss.backward()
-    assert (loss.data, w4.grad, w3.grad) == (15.0, 2.0, None)
-
-
-def test_all_gradients_of_the_two_path_notes_and_a_second_pass_that_adds() -> None:
+def test_the_two_path_notes() -> None:
+    """The example two_path_gradients prints them, too."""
     values = [Value(v) for v in (2.0, 3.0, -1.0, 0.5, 4.0)]
     a, w1, w2, w3, w4 = values
+    for value in values[:-1]:
+        value.requires_grad_(False)
+    b = w1 * a
+    assert (b.requires_grad, b.grad_fn, (10.0 - w4 * b).requires_grad) == (False, None, True)
+    for value in values:
+        value.requires_grad_()
     loss = 10.0 - (w3 * (w1 * a) + w4 * (w2 * a))
     loss.backward(retain_graph=True)
     assert [v.grad for v in values] == [2.5, -1.0, -8.0, -6.0, 2.0]
@@ -49,14 +37,11 @@ def test_the_sine_chain() -> None:
     w, b = Value(start, name="w"), Value(start, name="b")
     out = (3.0 * w + b).sin()
     assert str(out.grad_fn) == "Sin -> Add -> (Mul -> (None, AccumulateGrad w), AccumulateGrad b)"
-    assert [f and f.name for f, _ in out.grad_fn.next_functions] == ["Add"]
-    with refused(DifferentiationError, "np.ones"):
-        out.backward()
-    with refused(DifferentiationError, "(25,)"):
-        out.backward(np.ones(24))
+    for upstream, contains in (([], "np.ones"), ([np.ones(24)], "(25,)")):
+        with refused(DifferentiationError, contains):
+            out.backward(*upstream)
     out.backward(np.ones(25))
     np.testing.assert_allclose(w.grad, 3 * np.cos(4 * start), rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(w.grad[:6], [3, 1.5, -1.5, -3, -1.5, 1.5], rtol=1e-12)
 
 
 @pytest.mark.parametrize("start", [2.0, np.array([1.0, 2.0])])
@@ -71,36 +56,23 @@ def test_a_graph_is_freed_by_its_pass_and_says_so_the_second_time(start: object)
     np.testing.assert_array_equal(x.grad, 2 * np.array(start))
 
 
-def test_data_that_a_pass_needs_may_not_change_before_it() -> None:
-    def used() -> tuple[Value, Value]:
-        x = Value([1.0, 2.0], name="x")
-        return x, (x * x).sum()
-
-    x, y = used()
-    assert x.data.tolist() == [1.0, 2.0]  # reading changes nothing
-    y.backward()
-    np.testing.assert_array_equal(x.grad, [2.0, 4.0])
-    x, y = used()
-    x.data[0] = 5.0
+@pytest.mark.parametrize(
+    ("start", "change"),
+    [
+        ([1.0, 2.0], "x.data[0] = 5.0"),
+        ([1.0, 2.0], "x.data -= 1.0"),
+        ([1.0, 2.0], "x.data = np.zeros(2)"),
+        ([1.0, 2.0], "with no_grad(): x -= 0.5"),
+        (3.0, "x.data -= 1.0"),
+    ],
+)
+def test_data_that_a_pass_needs_may_not_change_before_it(start: Any, change: str) -> None:
+    x = Value(start, name="x")
+    (x * x).sum().backward()
+    np.testing.assert_array_equal(x.grad, 2.0 * np.array(start))
+    y = (x * x).sum()
+    exec(change, {"x": x, "np": np, "no_grad": no_grad})  # noqa: S102 - of the list above
     with pytest.raises(DifferentiationError, match="modified in place"):
-        y.backward()
-    x, y = used()
-    x.data -= 1.0
-    with pytest.raises(DifferentiationError, match="modified in place"):
-        y.backward()
-    x, y = used()
-    x.data = np.zeros(2)
-    with pytest.raises(DifferentiationError, match="modified in place"):
-        y.backward()
-    x, y = used()
-    with no_grad():
-        x -= 0.5
-    with pytest.raises(DifferentiationError, match="modified in place"):
-        y.backward()
-    number = Value(3.0, name="w")
-    y = number * number
-    number.data -= 1.0
-    with pytest.raises(DifferentiationError, match="'w'"):
         y.backward()
 
 
@@ -124,20 +96,17 @@ def test_an_array_that_a_graph_uses_is_read_only_until_the_pass() -> None:
 
 def test_parameters_may_change_after_a_forward_pass_without_a_backward_pass() -> None:
     w, x = Value(np.ones(3)), np.arange(3.0)
-    evaluations = []
     for step in range(3):
-        loss = ((w * x) ** 2).sum()
-        loss.backward()
-        evaluations.append(((w * x) ** 2).sum())  # not under no_grad()
+        ((w * x) ** 2).sum().backward()
+        evaluation = ((w * x) ** 2).sum()  # not under no_grad()
         if step % 2:
             w.data -= 0.1 * w.grad
         else:
             w.data[:] = w.data - 0.1 * w.grad
         w.grad = None
-    np.testing.assert_allclose(w.data, [1.0, 0.8**3, 0.2**3])
-    for evaluation in evaluations:
         with pytest.raises(DifferentiationError, match="modified in place"):
             evaluation.backward()
+    np.testing.assert_allclose(w.data, [1.0, 0.8**3, 0.2**3])
 
 
 def test_an_array_is_released_when_data_are_assigned_or_a_transform_ends() -> None:
@@ -175,21 +144,6 @@ def test_a_view_that_nobody_recorded_is_nobody_elses() -> None:
         assert x.grad.tolist() == [[6.0, 11.0], [7.0, 12.0]]
 
 
-def test_a_step_under_no_grad_is_a_step() -> None:
-    w = Value([1.0, -2.0])
-    same = w
-    for _ in range(3):
-        w.zero_grad()
-        (w * w).sum().backward()
-        with no_grad():
-            w -= 0.25 * w.grad
-    assert w is same
-    assert w.requires_grad
-    np.testing.assert_array_equal(w.data, [0.125, -0.25])
-    with no_grad(), refused(UsageError):
-        w += np.ones((3, 2))
-
-
 @pytest.mark.parametrize("step", [0.5, 2, np.float32(0.5), np.array([1.0, 2.0])])
 def test_an_update_writes_into_the_array_without_recording_and_makes_a_value_with_it(
     step: Any,
@@ -198,7 +152,10 @@ def test_an_update_writes_into_the_array_without_recording_and_makes_a_value_wit
     same, held = w, w.data
     with no_grad():
         w -= step
+        with pytest.raises(UsageError):
+            w += np.ones((2, 3, 2))
     assert w is same
+    assert w.requires_grad
     assert held.tolist() == w.data.tolist() == (np.ones((3, 2)) - step).tolist()
     before = w.data.copy()
     w -= np.full((3, 2), 0.25)
@@ -264,24 +221,6 @@ def test_a_step_called_with_a_gradient_returns_those_of_its_operands() -> None:
     of_x, of_w = (x @ w).grad_fn(np.ones((2, 3)))
     np.testing.assert_array_equal(of_x, [[3, 3], [3, 3]])
     np.testing.assert_array_equal(of_w, [[4, 4, 4], [6, 6, 6]])
-
-
-def test_the_chain_rule_by_hand_is_the_backward_pass() -> None:
-    w, b = Value(0.7, name="w"), Value(0.2, name="b")
-    y = (w * 3.0 + b).sin()
-    stack = [(y.grad_fn, 1.0)]
-    while stack:
-        function, gradient = stack.pop()
-        parts = function(gradient)
-        stack += [
-            (following, part)
-            for (following, _), part in zip(function.next_functions, parts, strict=False)
-            if following is not None
-        ]
-    by_hand = w.grad, b.grad
-    w.zero_grad(), b.zero_grad()
-    y.backward()
-    assert by_hand == (w.grad, b.grad)
 
 
 def test_mistakes_with_single_steps() -> None:

@@ -7,31 +7,22 @@ import pytest
 
 from cgprimer import Node, UsageError, Value, grad, memory, primitive
 from cgprimer.errors import ShapeError
-from tests.approval import refused
+from tests.approval import approved, refused
 from tests.recording.test_functions import Silly
 
 
 def test_the_lectures_four_functions() -> None:
     multiply, exp, add, divide = map(primitive, (np.multiply, np.exp, np.add, np.divide))
     z = Node(1.5, name="z")
-    t1 = multiply(z, -1)
-    t2 = exp(t1)
-    t3 = add(t2, 1)
-    y = divide(1, t3)
-    assert [t1.value, t2.value] == [-1.5, 0.22313016014842982]
-    assert [t3.value, y.value] == pytest.approx([1.22313016014843, 0.8175744761936437], rel=1e-15)
+    t2 = exp(multiply(z, -1))
+    y = divide(1, add(t2, 1))
+    assert [t2.value, y.value] == pytest.approx([0.2231301601484298, 0.8175744761936437], rel=1e-15)
     assert f"Final answer: {y:.3f}" == "Final answer: 0.818"
-    assert f"{y}" == str(y)
-    assert [line.strip().partition(" =")[0] for line in str(y).split("\n")] == [
-        "divide", "1.0", "add", "exp", "multiply", "z", "-1.0", "1.0",
-    ]  # fmt: skip
-    assert [line.index(line.strip()) for line in str(y).split("\n")] == [0, 2, 2, 4, 6, 8, 8, 4]
+    approved(f"{y}\n{y!r}")
     assert (y.function, y.parents[1].function, y.parents[1].parents[0]) == ("divide", "add", t2)
-    assert repr(y).startswith("<Node divide: 0.81757447619")
-    y.backward()
-    assert z.grad == pytest.approx(0.14914645207033286, rel=1e-14)
-    y.backward()
-    assert z.grad == pytest.approx(2 * 0.14914645207033286, rel=1e-14)
+    for passes in (1, 2):
+        y.backward()
+        assert z.grad == pytest.approx(passes * 0.14914645207033286, rel=1e-14)
 
 
 def test_operators_of_nodes_are_wrapped_functions() -> None:
@@ -64,16 +55,13 @@ def test_ones_own_functions_with_their_derivatives() -> None:
 
 
 def test_what_cannot_be_wrapped() -> None:
-    with refused(UsageError, "3"):
-        primitive(3)  # type: ignore[arg-type]
-    with refused(UsageError):
-        primitive(np.exp, derivative=(1.0,))
+    for arguments in ((3,), (np.exp, (1.0,)), (np.exp, 1.0)):
+        with refused(UsageError):
+            primitive(*arguments)  # type: ignore[arg-type]
     with refused(UsageError, "1 ... 2"):
         primitive(np.hypot, derivative=np.cos)(Value(1.0), 2.0)
     with refused(UsageError, "0 ... x="):
         primitive(np.sin, derivative=np.cos)(x=Value(1.0))
-    with refused(UsageError):
-        primitive(np.exp, derivative=1.0)
     with refused(ShapeError, "[2] ... [3]"):
         primitive(np.sin, derivative=lambda x: np.ones(3))(Value([1.0, 2.0])).sum().backward()
 

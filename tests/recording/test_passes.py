@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,17 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+@contextlib.contextmanager
+def step_by_step() -> Iterator[None]:
+    """Keep no passes, and use none that are kept."""
+    recent, cached_passes._recent = cached_passes._recent, {}
+    largest, cached_passes._MAX_VALUES = cached_passes._MAX_VALUES, 0
+    try:
+        yield
+    finally:
+        cached_passes._recent, cached_passes._MAX_VALUES = recent, largest
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_the_same_pass_again(name: str, dtype: Any) -> None:
@@ -41,115 +53,98 @@ def test_the_same_pass_again(name: str, dtype: Any) -> None:
     cached_passes._recent.clear()
     random = np.random.default_rng(0)
     for _ in range(4):
-        given = [Value(random.normal(size=s).astype(dtype)) for s in ((4, 5), (5,))]
-        with_steps = []
-        for kept in (True, False):
-            if not kept:
-                before, cached_passes._MAX_VALUES = cached_passes._MAX_VALUES, 0
-            try:
-                for value in given:
-                    value.zero_grad()
-                FUNCTIONS[name](*given).backward()
-            finally:
-                if not kept:
-                    cached_passes._MAX_VALUES = before
-            with_steps.append([value.grad for value in given])
-        for ours, theirs in zip(*with_steps, strict=True):
+        leaves = [Value(random.normal(size=s).astype(dtype)) for s in ((4, 5), (5,))]
+        gradients = []
+        for context in (contextlib.nullcontext(), step_by_step()):
+            for leaf in leaves:
+                leaf.zero_grad()
+            with context:
+                FUNCTIONS[name](*leaves).backward()
+            gradients.append([leaf.grad for leaf in leaves])
+        for ours, theirs in zip(*gradients, strict=True):
             assert ours.dtype == theirs.dtype == dtype
             np.testing.assert_allclose(ours, theirs, 1e-6 if dtype == np.float32 else 1e-13)
-    assert any(
-        isinstance(p, cached_passes.CachedPass) for p in cached_passes._passes_by_structure.values()
-    )
+    kept = cached_passes._passes_by_structure.values()
+    assert any(isinstance(p, cached_passes.CachedPass) for p in kept)
 
 
-def _alike_but(kind: str) -> Callable[[int], Any]:
-    """Graphs that begin as the one before, and differ in one thing every second time."""
-
-    def function(turn: int) -> Any:
-        odd = bool(turn % 2)
-        x, y = Value([1.0 + turn, 2.0], name="x"), Value([3.0, 4.0], name="y")
-        if kind == "shared":
-            return (x * (x if odd else y)).sum(), x, y
-        if kind == "computed twice":
-            once = x * y
-            return (once * (once if odd else x * y)).sum(), x, y
-        if kind == "constant":
-            return (x * y * (2.0 if odd else 3.0)).sum(), x, y
-        if kind == "sign of zero":
-            return (x * y * (-0.0 if odd else 0.0)).sum(), x, y
-        if kind == "shape":
-            y = Value([3.0] if odd else [3.0, 4.0])
-            return (x * y).sum(), x, y
-        if kind == "given":
-            one, other = np.array([1.5, 2.0 + turn]), np.array([3.0, 1.25])
-            if odd:
-                return ((x * one) ** Value(other, requires_grad=False)).sum(), x, y
-            return ((x * Value(one, requires_grad=False)) ** other).sum(), x, y
-        if kind == "not wanted":
-            y.requires_grad = odd
-            return (x * y).sum(), x, y
-        first, second = (x * 2.0, y * 3.0) if odd else reversed((y * 3.0, x * 2.0))
-        return (first * second).sum(), x, y  # the order in which they were computed
-
-    return function
+def _computed_in_turn(odd: bool, x: Value, y: Value) -> Value:
+    first, second = (x * 2.0, y * 3.0) if odd else reversed((y * 3.0, x * 2.0))
+    return first * second
 
 
-@pytest.mark.parametrize(
-    "kind", ["shared", "computed twice", "constant", "sign of zero", "shape",
-             "given",
-             "not wanted", "order"],
-)  # fmt: skip
+def _computed_twice(odd: bool, x: Value, y: Value) -> Value:
+    once = x * y
+    return once * (once if odd else x * y)
+
+
+def _given(odd: bool, x: Value, y: Value) -> Value:
+    base, exponent = x.data + 0.5, np.array([3.0, 1.25])
+    if odd:
+        return (x * base) ** Value(exponent, requires_grad=False)
+    return (x * Value(base, requires_grad=False)) ** exponent
+
+
+ALIKE: dict[str, Callable[[bool, Value, Value], Value]] = {
+    "shared": lambda odd, x, y: x * (x if odd else y),
+    "computed twice": _computed_twice,
+    "constant": lambda odd, x, y: x * y * (2.0 if odd else 3.0),
+    "sign of zero": lambda odd, x, y: x * y * (-0.0 if odd else 0.0),
+    "shape": lambda odd, x, y: x * y,
+    "given": _given,
+    "not wanted": lambda odd, x, y: x * y,
+    "order": _computed_in_turn,
+}
+
+
+@pytest.mark.parametrize("kind", ALIKE)
 def test_a_pass_is_not_taken_for_another(kind: str) -> None:
-    function = _alike_but(kind)
+    """Graphs begin as the one before, and differ in one thing every second time."""
     for turn in (*range(8), 1, 1, 1, 0, 0, 0, 1):
-        loss, x, y = function(turn)
-        before, cached_passes._MAX_VALUES = cached_passes._MAX_VALUES, 0
-        recent, kept = dict(cached_passes._recent), cached_passes._passes_by_structure.copy()
-        cached_passes._recent.clear()
-        loss.backward(retain_graph=True)
-        cached_passes._MAX_VALUES = before
-        cached_passes._recent.update(recent)
-        cached_passes._passes_by_structure.update(kept)
-        wanted = [np.copy(v.grad) if v.requires_grad else None for v in (x, y)]
+        odd = bool(turn % 2)
+        x = Value([1.0 + turn, 2.0], name="x")
+        y = Value([3.0] if odd and kind == "shape" else [3.0, 4.0], name="y")
+        y.requires_grad = odd or kind != "not wanted"
+        loss = ALIKE[kind](odd, x, y).sum()
+        with step_by_step():
+            loss.backward(retain_graph=True)
+        expected = [np.copy(v.grad) if v.requires_grad else None for v in (x, y)]
         x.zero_grad(), y.zero_grad()
         loss.backward()
-        for value, right in zip((x, y), wanted, strict=True):
-            assert str(value.grad) == str(right)  # signs of zeros, too
+        assert [str(v.grad) for v in (x, y)] == [*map(str, expected)]  # signs of zeros, too
 
 
 def test_a_recent_pass_notices_what_was_changed_or_freed() -> None:
-    def loss_of(x: Value) -> Value:
-        inner = x * x
-        total = (inner * 2.0).sum()
-        total.inner = inner  # type: ignore[attr-defined]
-        return total
+    x, y = Value([1.0, 2.0], name="x"), Value([3.0, 4.0], name="y")
 
-    x = Value([1.0, 2.0], name="x")
+    def computed() -> tuple[Value, Value]:
+        inner = x * x
+        return inner, (inner * 2.0).sum()
+
     for _ in range(3):
-        loss_of(x).backward()
+        computed()[1].backward()
     assert cached_passes._recent
-    loss = loss_of(x)
+    _, loss = computed()
     x.data = [7.0, 2.0]
     with refused(DifferentiationError, "'x'"):
         loss.backward()
-    loss = loss_of(x)
+    inner, loss = computed()
     with no_grad():
-        loss.inner -= 7.0  # type: ignore[attr-defined]
+        inner -= 7.0
     with refused(DifferentiationError):
         loss.backward()
-    loss = loss_of(x)
+    _, loss = computed()
     loss.backward()
     with refused(DifferentiationError):
         loss.backward()
-    y = Value([3.0, 4.0], name="y")
     for _ in range(3):
-        doubled, trebled = x * 2.0, y * y
-        (doubled * trebled).sum().backward()
-    trebled = y * y  # in another order, and changed in between
+        doubled, squared = x * 2.0, y * y
+        (doubled * squared).sum().backward()
+    squared = y * y  # in another order, and changed in between
     y.data = [9.0, 4.0]
     doubled = x * 2.0
     with refused(DifferentiationError, "'y'"):
-        (doubled * trebled).sum().backward()
+        (doubled * squared).sum().backward()
 
 
 def test_a_parameter_that_is_changed_takes_nobodys_array() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import re
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 
 import cgprimer
 from cgprimer import Value, grad, no_grad, record
-from tests.approval import refused
+from tests.approval import approved, refused
 
 DATA = np.array([[1.0, -2.0], [3.0, 4.0]])
 LABELS = np.array([0, 1])
@@ -61,26 +63,25 @@ WEIGHTS = {
 
 
 def agree(function: Callable[..., Any], *args: Any) -> cgprimer.Recording:
-    """The graph has the function's value, and by every method its derivatives."""
+    """Return a recording that has the function's values and, by every method, its derivatives."""
     recording = record(function, *args)
     graph = recording.graph
     assert np.allclose(graph.evaluate()[graph.only_output()], recording.value, 1e-13, 1e-13)
     again = cgprimer.parse(graph.text)
     assert again.text == graph.text
-    elsewhere = _moved(args)
     at = {name: _moved(np.array(graph.values[name])) for name in graph.parameters}
-    there = again.evaluate(at)[graph.only_output()]
-    expected_there = np.asarray(getattr(function(*elsewhere), "data", function(*elsewhere)))
-    np.testing.assert_allclose(there, expected_there, 1e-12, 1e-13)
-    expected = grad(function, tuple(range(len(args))))(*args)
-    found: list[Any] = []
-    for part in expected:
-        found += part.values() if isinstance(part, dict) else [part]
+    elsewhere = function(*_moved(args))
+    expected_there = np.asarray(getattr(elsewhere, "data", elsewhere))
+    np.testing.assert_allclose(
+        again.evaluate(at)[graph.only_output()], expected_there, 1e-12, 1e-13
+    )
+    expected: list[Any] = []
+    for part in grad(function, tuple(range(len(args))))(*args):
+        expected += part.values() if isinstance(part, dict) else [part]
     for method in ("forward", "reverse", "finite-difference"):
         slopes = cgprimer.gradient(graph, method=method)
-        assert len(slopes) == len(found)
         near = 1e-5 if method == "finite-difference" else 1e-11
-        for slope, wanted in zip(slopes.values(), found, strict=True):
+        for slope, wanted in zip(slopes.values(), expected, strict=True):
             np.testing.assert_allclose(slope, wanted, near, near, err_msg=method)
     return recording
 
@@ -93,41 +94,24 @@ def _moved(tree: Any) -> Any:
 
 def test_softmax_with_loops_and_branches_and_another_branch_is_another_graph() -> None:
     first, second = record(softmax, np.array([1.0, 2.0, 3.0])), record(softmax, DATA[1, ::-1])
-    shown = [0.09003057317038046, 0.24472847105479764, 0.6652409557748219]
-    np.testing.assert_allclose(first.value, shown, 1e-15)
+    s = np.array([0.09003057317038046, 0.24472847105479764, 0.6652409557748219])
+    np.testing.assert_allclose(first.value, s, 1e-15)
     assert first.graph.expression("top") == "x[2]"
     assert second.graph.expression("top") == "x[0]"
-    assert [n for n in first.graph.variables if n.startswith("total")] == [
-        "total",
-        "total_2",
-        "total_3",
-    ]
+    totals = [n for n in first.graph.variables if n.startswith("total")]
+    assert totals == ["total", "total_2", "total_3"]
     slopes = cgprimer.jacobian(first.graph)["softmax"]["x"]
-    s = np.array(shown)
     np.testing.assert_allclose(slopes, np.diag(s) - np.outer(s, s), atol=1e-15)
-    for row in range(3):
-        agree(lambda x, row=row: softmax(x)[row], np.array([1.0, 2.0, 3.0]))
+    agree(lambda x: softmax(x)[1], np.array([1.0, 2.0, 3.0]))
 
 
 def test_the_neuron_of_wrapped_numpy_functions() -> None:
     recording = agree(neuron, 1.5)
-    values = recording.graph.evaluate()
-    assert list(values.values()) == [
-        -1.5,
-        0.22313016014842982,
-        1.22313016014843,
-        0.8175744761936437,
-    ]
+    values = [*recording.graph.evaluate().values()]
+    assert values == [-1.5, 0.22313016014842982, 1.22313016014843, 0.8175744761936437]
     assert cgprimer.gradient(recording.graph)["z"] == pytest.approx(0.14914645207033286, rel=1e-15)
     first = neuron.__code__.co_firstlineno
-    assert str(recording).split("\n") == [
-        "parameter z = 1.5",
-        f"t1 = z*-1       {first + 1}  t1 = np.multiply(z, -1)",
-        f"t2 = exp(t1)    {first + 2}  t2 = np.exp(t1)",
-        f"t3 = t2 + 1     {first + 3}  t3 = np.add(t2, 1)",
-        f"y = 1/t3        {first + 4}  y = np.divide(1, t3)",
-        "output y",
-    ]
+    approved(re.sub(r"(?<=  )\d+", lambda n: f"<line {int(n[0]) - first}>", str(recording)))
 
 
 def test_a_network_of_matrices_with_names_from_a_dictionary() -> None:
@@ -139,34 +123,16 @@ def test_a_network_of_matrices_with_names_from_a_dictionary() -> None:
     assert recording.lines["hidden"].file == __file__
 
 
-def _scattered(x: Any) -> Any:
-    return grad(lambda v: (v[1:, 0] ** 3).sum())(x).sum()
+def read_calls() -> list[str]:
+    """Return texts of functions of x."""
+    lines = Path(__file__).with_name("recorded_calls.txt").read_text("utf-8").splitlines()
+    return [line for line in lines if not line.startswith("#")]
 
 
-@pytest.mark.parametrize(
-    "function",
-    [
-        lambda x: x[::-1, [0, 1, 1]].sum(),
-        lambda x: (x[[[0, 1], [1, 0]], [[0, 0], [1, 1]]] * DATA).sum(),
-        lambda x: (x.T @ DATA)[0, 1] * x[-1, 0],
-        lambda x: np.concatenate([x, x * x, DATA], axis=1).max(axis=0).sum(),
-        lambda x: np.stack([x[0], DATA[1]], axis=1).mean(axis=0)[1] * 2.0,
-        lambda x: (np.broadcast_to(x[0], (3, 2)) * 2.0).sum(),
-        lambda x: (x[:, :1] + x[:1]).sum() + (x + DATA[0]).max(),
-        lambda x: np.clip(x, 0.0, None).sum() + np.where(x > 0, x, 0.1 * x).min(),
-        lambda x: x.reshape(1, 4)[0, 3:0:-1].sum() + x[1, 1].reshape(1)[0],
-        lambda x: (np.where(x[0, 0] > 0, x * 3.0, x) + np.where(x[0, 1] > 0, x, x * 2.0)).sum(),
-        lambda x: np.where(x[0, 0] > 0, x[1, 1], x).sum(),
-        lambda x: x.var(axis=0).std() + x.prod() + x.dot(x).trace() + x.clip(0.0, 1.0).sum(),
-        lambda x: x.ravel()[x.argmax()] * x.swapaxes(0, 1).flatten()[1] + x.copy().cumsum(0).sum(),
-        lambda x: np.linalg.norm(x) + np.dot(x[0], x[1]) + np.outer(x[0], x[1]).sum(),
-        lambda x: np.sqrt(np.var(x, axis=0) + 1.0).sum(),
-        lambda x: x[0, 0] * np.inf if x[0, 0] > 9 else x.sum() - 1e-300,
-        lambda x: x[[]].sum() + x[np.zeros((2, 0), int)].sum() + np.concatenate([x[:0], x]).prod(),
-        _scattered,
-    ],
-)
-def test_functions_of_numpy_are_written_in_the_language(function: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("call", read_calls())
+def test_functions_of_numpy_are_written_in_the_language(call: str) -> None:
+    names = {"np": np, "DATA": DATA, "grad": grad}
+    function = eval(f"lambda x: {call}", names)  # noqa: S307 - of the file
     agree(function, np.array([[0.5, -1.5], [2.5, 0.25]]))
 
 
@@ -186,17 +152,17 @@ STEPS: list[Callable[[Any, Any], Any]] = [
 ]
 
 
-@settings(max_examples=25, deadline=None)
+INDICES = st.integers(0, 30)
+NUMBERS = st.floats(-1.25, 1.25).map(lambda f: round(f, 3) + 0.01)
+
+
+@settings(max_examples=20, deadline=None)
 @given(
-    st.lists(
-        st.tuples(st.sampled_from(STEPS), st.integers(0, 30), st.integers(0, 30)),
-        min_size=1,
-        max_size=8,
-    ),
-    st.lists(st.floats(-1.25, 1.25).map(lambda f: round(f, 3) + 0.01), min_size=4, max_size=4),
+    st.lists(st.tuples(st.sampled_from(STEPS), INDICES, INDICES), min_size=1, max_size=8),
+    st.tuples(*[NUMBERS] * 4),
 )
 def test_programs_of_any_steps_have_the_derivatives_of_the_function(
-    steps: list[Any], numbers: list[float]
+    steps: list[Any], numbers: tuple[float, ...]
 ) -> None:
     def program(w: Any, x: Any) -> Any:
         pool = [w, x, x[1]]
@@ -208,10 +174,10 @@ def test_programs_of_any_steps_have_the_derivatives_of_the_function(
             total = total + (made * made).sum()
         return total
 
-    args = numbers[0], np.array([[numbers[1], numbers[2]], [numbers[3], 0.75]])
+    args = numbers[0], np.array([numbers[1:3], [numbers[3], 0.75]])
     recording = record(program, *args)
     graph = recording.graph
-    np.testing.assert_allclose(graph.evaluate()["total_%d" % (len(steps) + 1)], recording.value)  # noqa: UP031
+    np.testing.assert_allclose(graph.evaluate()[f"total_{len(steps) + 1}"], recording.value)
     expected = dict(zip(("w", "x"), grad(program, (0, 1))(*args), strict=True))
     for method in ("forward", "reverse"):
         found = cgprimer.gradient(graph, method=method)
@@ -254,14 +220,7 @@ class Network:
 def test_objects_methods_and_partial_functions_have_the_names_of_their_attributes() -> None:
     network, x = Network(), np.array([0.25, -0.5])
     recording = record(network, x)
-    assert recording.graph.text == (
-        "input bias[2] = [1, 2]\n"
-        "parameter x[2] = [0.25, -0.5], W[2,2] = [[1, 0], [0, 1]]\n"
-        "h = tanh(W @ x + bias)\n"
-        "d = h - 1\n"
-        "y = sum(d*d)\n"
-        "output y"
-    )
+    approved(recording.graph.text)
     assert recording.graph.evaluate()["y"] == pytest.approx(network(x).item(), rel=1e-15)
     assert record(network.loss, x).graph.outputs == ("loss",)
     assert record(functools.partial(recurrent, 0.5, 1.0), [1.0, 2.0]).value > 0.9
@@ -309,20 +268,24 @@ def test_nothing_flows_through_what_was_computed_under_no_grad_or_detached(x: An
     assert found.evaluate({"x": 2 * x})[found.outputs[0]] == np.size(x) * (64.0 + 16.0)
 
 
-def test_what_cannot_be_recorded_says_so() -> None:
-    with refused(cgprimer.UsageError, "arg ... 3.0"):
-        record(lambda n: n * n, 3)
-    with refused(cgprimer.UsageError, "retain_graph"):
-        record(freed, 2.0)
-    with refused(cgprimer.UsageError, "'x'"):
-        record(lambda x: x * 2.0, float("nan"))
+@pytest.mark.parametrize(
+    ("function", "args", "contains"),
+    [
+        (lambda n: n * n, (3,), "arg ... 3.0"),
+        (freed, (2.0,), "retain_graph"),
+        (lambda x: x * 2.0, (float("nan"),), "'x'"),
+        (lambda x: x.sum(), (np.ones((0, 2)),), ""),
+        (lambda x: (x[:0] * np.ones((0, 2))).sum(), (np.ones((3, 2)),), ""),
+        (lambda x: x * 2.0, (1.0, 2.0), ""),
+    ],
+)
+def test_what_cannot_be_recorded_says_so(function: Any, args: Any, contains: str) -> None:
+    with refused(cgprimer.UsageError, contains):
+        record(function, *args)
+
+
+def test_infinities_are_recorded_as_quotients() -> None:
     assert record(lambda x: np.maximum(x, -np.inf), 2.0).graph.expression("y") == "max(x, -1/0)"
-    with refused(cgprimer.UsageError):
-        record(lambda x: x.sum(), np.ones((0, 2)))
-    with refused(cgprimer.UsageError):
-        record(lambda x: (x[:0] * np.ones((0, 2))).sum(), np.ones((3, 2)))
-    with refused(cgprimer.UsageError):
-        record(lambda x: x * 2.0, 1.0, 2.0)
 
 
 def test_a_value_that_is_changed_in_place_is_no_wrong_graph() -> None:

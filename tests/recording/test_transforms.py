@@ -11,19 +11,8 @@ from cgprimer import grad, hessian, jacobian, no_grad, value_and_grad
 from cgprimer.errors import UsageError
 
 
-def softmax(x: Any) -> Any:
-    powers = np.exp(x - np.max(x))
-    return powers / np.sum(powers)
-
-
 def rosenbrock(x: Any) -> Any:
     return np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
-
-
-def test_the_jacobian_of_softmax() -> None:
-    s = np.array([0.09003057317038046, 0.24472847105479764, 0.6652409557748219])
-    found = jacobian(softmax)(np.array([1.0, 2.0, 3.0]))
-    np.testing.assert_allclose(found, np.diag(s) - np.outer(s, s), rtol=1e-12)
 
 
 def test_hessians_and_third_derivatives() -> None:
@@ -56,14 +45,11 @@ def test_a_derivative_is_one_under_no_grad_too() -> None:
     assert value_and_grad(lambda x: x * held(x))(2.0) == (48.0, 24.0)
 
 
-def test_derivatives_of_nothing_are_empty() -> None:
+def test_derivatives_of_nothing_are_empty_and_of_constants_zero() -> None:
     assert jacobian(lambda x: 2.0 * x)(np.zeros(0)).shape == (0, 0)
     assert jacobian(jacobian(lambda x: 2.0 * x[:0]))(np.ones(3)).shape == (0, 3, 3)
-
-
-def test_what_does_not_depend_on_an_argument_has_zeros() -> None:
-    np.testing.assert_array_equal(grad(lambda x: 3.0)(np.ones(2)), [0.0, 0.0])
-    np.testing.assert_array_equal(jacobian(lambda x: np.ones(3))(np.ones(2)), np.zeros((3, 2)))
+    assert grad(lambda x: 3.0)(np.ones(2)).tolist() == [0.0, 0.0]
+    assert jacobian(lambda x: np.ones(3))(np.ones(2)).tolist() == np.zeros((3, 2)).tolist()
 
 
 def test_a_function_may_change_the_dictionary_that_it_gets() -> None:
@@ -81,13 +67,10 @@ class Layer(NamedTuple):
     b: float
 
 
-def test_a_tuple_stays_one_whatever_is_in_it() -> None:
+def test_tuples_and_named_tuples_are_trees() -> None:
     assert grad(lambda t: t[0] * t[1])((2.0, 3.0)) == (3.0, 2.0)
     assert hessian(lambda t: t[0] ** 2 * t[1])((1.0, 2.0)) == ((4.0, 2.0), (2.0, 0.0))
     assert grad(lambda t: (np.sin(t) * 2.0).sum())([0.0, 0.0]).tolist() == [2.0, 2.0]
-
-
-def test_named_tuples_are_trees() -> None:
     found = grad(lambda p: (p.w * p.b).sum())(Layer(np.ones(2), 3.0))
     assert type(found) is Layer
     assert found.w.tolist() == [3.0, 3.0]
