@@ -1,4 +1,4 @@
-"""Graphs that nobody types: what they compute, and that all methods agree on them."""
+"""Graphs that nobody types: what they declare and compute."""
 
 from __future__ import annotations
 
@@ -19,17 +19,6 @@ MADE = {
     "recurrent": partial(networks.recurrent, 3),
     "random": partial(networks.random, 8),
 }
-
-
-@pytest.mark.parametrize("kind", MADE)
-def test_all_methods_agree_on_what_is_made(kind: str) -> None:
-    graph = MADE[kind](seed=1)
-    of = graph.outputs[0] + ("[0]" if graph.shapes.get(graph.outputs[0]) else "")
-    expected = cgprimer.gradient(graph, of=of, method="symbolic")
-    for method in ("forward", "reverse", "path-sum"):
-        found = cgprimer.gradient(graph, of=of, method=method)
-        for name, value in expected.items():
-            np.testing.assert_allclose(found[name], value, rtol=1e-11, atol=1e-14)
 
 
 @pytest.mark.parametrize("kind", MADE)

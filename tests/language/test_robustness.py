@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import math
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,8 +14,8 @@ from hypothesis import strategies as st
 
 import cgprimer
 from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.language.syntax_tree import Apply, Name, Number
-from cgprimer.core.operations.notation import parse_expression, unparse
+from cgprimer.core.language.syntax_tree import Apply, Expression, Name, Number
+from cgprimer.core.operations.notation import parse_expression, readable, unparse
 from cgprimer.core.operations.primitive_registry import FUNCTIONS
 from cgprimer.core.tape.lowering import lower
 from cgprimer.errors import SourceError
@@ -62,13 +64,26 @@ def test_any_sequence_of_tokens_does(tokens: list[str], between: str) -> None:
 @given(trees())
 @settings(max_examples=80, deadline=None)
 def test_a_tree_unparses_and_parses_back_to_itself(tree) -> None:
-    assert shape(parse_expression(unparse(tree))) == shape(tree)
+    text = unparse(tree)
+    assert shape(parse_expression(text)) == shape(tree)
+    if not re.search(r"(less|equal|where)\(", text):
+        assert readable(tree) == text
 
 
-def test_no_more_parentheses_than_needed() -> None:
-    for line in Path(__file__).with_name("parentheses.txt").read_text("utf-8").splitlines()[1:]:
-        text, shortest = line.split(" | ")
-        assert unparse(parse_expression(text)) == shortest
+@pytest.mark.parametrize(("name", "written"), [("parentheses", unparse), ("conditions", readable)])
+def test_formulas_have_few_parentheses_and_readable_conditions(
+    name: str, written: Callable[[Expression], str]
+) -> None:
+    for line in Path(__file__).with_name(f"{name}.txt").read_text("utf-8").splitlines()[1:]:
+        text, expected = line.split(" | ")
+        assert written(parse_expression(text)) == expected
+
+
+def test_deep_conditions_are_written_without_recursion() -> None:
+    tree: Expression = Name("a")
+    for _ in range(2_000):
+        tree = Apply("where", (Name("k"), Number(1.0), Apply("less", (Number(0.0), tree))))
+    assert readable(tree).count(" if ") == 4_000
 
 
 def test_negative_numbers_of_a_tape_keep_their_value_in_every_place() -> None:

@@ -47,19 +47,17 @@ def test_partials_are_the_slopes(row):
 
 
 @pytest.mark.parametrize("row", [r for r in ROWS if get_sympy_form(r) is not None], ids=ids)
-def test_sympy_agrees(row):
+def test_sympys_form_has_the_values(row):
+    """Its derivatives are the method's: test_every_method_gives_the_slope."""
     import sympy
 
     symbols = sympy.symbols("a b c", real=True)[: row.arity]
-    expression = get_sympy_form(row)(sympy, *symbols)
-    formulas = [expression, *(sympy.diff(expression, symbol) for symbol in symbols)]
-    points = random_points(row, 4, seed=2)
-    found = np.transpose([values(row, points), *partials_by_reverse(row, points)])
-    for operands, numbers in zip(points.T, found, strict=True):
+    formula = get_sympy_form(row)(sympy, *symbols)
+    points = random_points(row, 3, seed=2)
+    for operands, value in zip(points.T, values(row, points), strict=True):
         exact = {s: sympy.Float(float(o), 40) for s, o in zip(symbols, operands, strict=True)}
-        for number, formula in zip(numbers, formulas, strict=True):
-            expected = float(sympy.re(formula.subs(exact).doit().evalf(30)))
-            assert same(float(number), expected, tolerance=1e-12), (operands, formula)
+        expected = float(sympy.re(formula.subs(exact).doit().evalf(30)))
+        assert same(float(value), expected, tolerance=1e-12), operands
 
 
 def smooth(row: Primitive) -> tuple[str, ...]:
