@@ -13,7 +13,6 @@ import cgprimer
 from cgprimer.core.graph import ExpressionGraph
 
 Array = Any
-Made = tuple[str, Callable[..., Array]]  # a text with {0} and {1}, and what numpy does instead
 ELEMENTWISE: dict[str, Callable[..., Array]] = {
     "sin({0})": np.sin,
     "tanh({0})": np.tanh,

@@ -174,18 +174,6 @@ def test_d6_a_complex_step_may_be_as_small_as_one_likes() -> None:
         assert difference_error("complex-step", 10.0**-exponent) <= 1e-15
 
 
-def test_a3_the_network_of_four_two_and_one_predicts() -> None:
-    graph = cgprimer.load("two_layers")
-    x, weights = [0.2, -0.4, 0.6, 0.8], [[0.1, 0.2, 0.3, 0.4], [0.5, 0.6, 0.7, 0.8]]
-    hidden = 1 / (1 + np.exp(-(np.dot(weights, x) + 0.05)))
-    output = 1 / (1 + math.exp(-(np.dot([0.9, 0.35], hidden) + 0.07)))
-    assert graph.evaluate()["xo"] == pytest.approx(0.707213228187718, rel=1e-14)
-    assert output == pytest.approx(0.707213228187718, rel=1e-14)
-    slope = 2 * (output - 1) * output * (1 - output) * hidden[0]  # d (xo - 1)^2 / d cp
-    found = cgprimer.gradient(graph, {"target": 1}, loss="squared-error", wrt="cp")
-    assert found["cp"] == pytest.approx(slope, rel=1e-13)
-
-
 @pytest.mark.parametrize(("name", "accuracy"), [("two_layers", 0.9), ("one neuron", 0.85)])
 def test_a3_networks_learn_the_classes_of_the_lecture(name: str, accuracy: float) -> None:
     graph = cgprimer.networks.neuron(4) if name == "one neuron" else cgprimer.load(name)

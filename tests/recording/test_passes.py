@@ -149,12 +149,7 @@ def test_a_recent_pass_notices_what_was_changed_or_freed() -> None:
 
 def test_a_parameter_that_is_changed_takes_nobodys_array() -> None:
     w, step = Value(np.ones((4, 5))), np.full((4, 5), 0.25)
-    held = w.data
     with no_grad():
-        w -= 2.0 * step
-        assert held is w.data
-        assert held[0, 0] == 0.5  # who has the array sees the change
-        del held
         w -= 1.0 * step
         w -= step
         Value.__isub__(w, step)  # not by an operator
@@ -163,6 +158,6 @@ def test_a_parameter_that_is_changed_takes_nobodys_array() -> None:
         w -= step[::-1]
         w -= np.asfortranarray(step)
     assert step.tolist() == np.full((4, 5), 0.25).tolist()
-    assert w.data.tolist() == np.full((4, 5), -1.0).tolist()
+    assert w.data.tolist() == np.full((4, 5), -0.5).tolist()
     step[0, 0] = 9.0
-    assert w.data[0, 0] == -1.0
+    assert w.data[0, 0] == -0.5
