@@ -154,22 +154,22 @@ NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-9, 9).
 @st.composite
 def declared_inputs(draw: st.DrawFn) -> tuple[str, dict[str, object]]:
     """The text of an input with a domain, and the domain that it must have."""
-    sizes = draw(st.lists(st.integers(1, 3), max_size=2))
-    shape = f"[{','.join(map(str, sizes))}]" if sizes else ""
-    gap = draw(st.sampled_from(["", " ", "\n", " # two\n "]))
-    if sizes and sizes[-1] > 1 and draw(st.booleans()):
-        row = [0] * (sizes[-1] - 1) + [1]
-        value: object = [row] * sizes[0] if len(sizes) == 2 else row
-        given = draw(st.sampled_from(["", f" = {value}"]))
-        return f"input y{shape}{given} in one-hot; s = sum(y)", {"y": "one-hot"}
     numbers = draw(st.lists(NUMBERS, min_size=1, max_size=5, unique=True))
-    braces = f"{gap},{gap}".join(map(repr, numbers))
-    value = numbers[-1]
-    for size in reversed(sizes):
-        value = [value] * size
+    gap = draw(st.sampled_from(["", " ", "\n", " # two\n "]))
+    braces = f"{{{gap}" + f"{gap},{gap}".join(map(repr, numbers)) + f"{gap}}}"
+    last = repr(numbers[-1])
+    shape, value, domain, expected = draw(
+        st.sampled_from(
+            [
+                ("", last, braces, tuple(numbers)),
+                ("[2]", f"[{last}, {last}]", braces, tuple(numbers)),
+                ("[3]", "[0, 1, 0]", "one-hot", "one-hot"),
+                ("[2,2]", "[[0, 1], [1, 0]]", "one-hot", "one-hot"),
+            ]
+        )
+    )
     given = draw(st.sampled_from(["", f" = {value}"]))
-    text = f"input y{shape}{given} in {{{gap}{braces}{gap}}}\ns = sum(y)"
-    return text, {"y": tuple(numbers)}
+    return f"input y{shape}{given} in {domain}; s = sum(y)", {"y": expected}
 
 
 @given(declared_inputs())

@@ -1,6 +1,8 @@
 """The lecture's own class: its calls in the lecture's order (cases A1, A2, A3, F6, F15)."""
 
+import os
 import re
+import runpy
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -251,3 +253,41 @@ def test_the_steps_of_a_network_are_those_of_the_gradient() -> None:
         assert after[name] - before[name] == pytest.approx(-0.3 * slope, rel=1e-5, abs=1e-10)
     assert cgp.layer_params[2] == [["cp", "cq"]]
     assert {*cgp.bias} == {1, 2}
+
+
+# The original's own scripts, with only the import changed, are read from a folder that this makes:
+#     pip download ComputationalGraphPrimer==1.1.5 --no-deps --no-binary :all: -d /tmp/cgp
+#     tar xzf /tmp/cgp/computationalgraphprimer-1.1.5.tar.gz -C /tmp/cgp
+FOLDER = Path(
+    os.environ.get("CGPRIMER_LECTURE_EXAMPLES", "/tmp/cgp/ComputationalGraphPrimer-1.1.5/Examples")
+)
+SCRIPTS = {  # how many lines with a loss each of them prints, and how many trainings
+    "graph_based_dataflow": (10, 1),
+    "one_neuron_classifier": (400, 1),
+    "multi_neuron_classifier": (200, 1),
+    "verify_with_torchnn": (400, 1),
+    "extending_autograd": (100, 2),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_script_of_the_lecture_runs_and_learns(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = FOLDER / f"{name}.py"
+    if not script.exists():
+        pytest.skip(f"no {script}: set CGPRIMER_LECTURE_EXAMPLES")
+    before, after = "\nfrom ComputationalGraphPrimer import", "\nfrom cgprimer.lecture import"
+    text = script.read_text(encoding="utf-8")
+    assert text.count(before) == 1
+    if "import torch" in text:
+        pytest.importorskip("torch", reason="the script itself imports torch")
+    (tmp_path / "script.py").write_text(text.replace(before, after), encoding="utf-8")
+    runpy.run_path("script.py", run_name="__main__")
+    losses = [float(number) for number in re.findall(r"loss = (\S+)", capsys.readouterr().out)]
+    lines, trainings = SCRIPTS[name]
+    assert len(losses) == lines
+    for own in np.reshape(losses, (trainings, -1)):
+        few = max(1, len(own) // 10)
+        assert sum(own[-few:]) < 0.8 * sum(own[:few])

@@ -13,19 +13,7 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer import (
-    Function,
-    UsageError,
-    Value,
-    checkpoint,
-    errors,
-    grad,
-    gradient,
-    jacobian,
-    no_grad,
-    parse,
-    record,
-)
+from cgprimer import Function, UsageError, Value, errors, grad, no_grad
 from tests.approval import approved, refused, warned
 
 X, W = Value(np.ones((8, 4)), name="x"), Value(np.ones((3, 4)), name="w")
@@ -48,9 +36,9 @@ def deep() -> Value:
 
 
 NAMES = {
-    "np": np, "math": math, "copy": copy, "pickle": pickle, "cgprimer": cgprimer, "Value": Value,
-    "X": X, "W": W, "Two": Two, "checkpoint": checkpoint, "deep": deep, "grad": grad,
-    "gradient": gradient, "jacobian": jacobian, "parse": parse, "record": record,
+    **{name: getattr(cgprimer, name) for name in cgprimer.__all__},
+    "np": np, "math": math, "copy": copy, "pickle": pickle, "cgprimer": cgprimer,
+    "X": X, "W": W, "Two": Two, "deep": deep,
 }  # fmt: skip
 
 

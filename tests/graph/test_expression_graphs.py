@@ -1,17 +1,22 @@
-"""Names, roles, order and the two dictionaries."""
+"""Names, roles and order of a graph, its two dictionaries, and its values."""
 
 from __future__ import annotations
 
 import json
+import math
+import re
+from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import cgprimer
-from cgprimer.errors import UsageError
+from cgprimer.errors import MissingValueError, UsageError
 from tests.approval import refused
-from tests.graph.graph_texts import INPUTS, Plan, plans
+from tests.tape.tape_running import POINTS, texts
 
 LECTURE = "xx=xa^2; xy=ab*xx+ac*xa; xz=bc*xx+xy; xw=cd*xx+xz^3"
 
@@ -84,14 +89,16 @@ def test_its_dictionaries_and_lists_are_read_only(of: str) -> None:
     assert repr(mapping) == before
 
 
-@given(plans())
+@given(texts(numbers=["0.5", "1", "2"]), st.randoms(use_true_random=False))
 @settings(max_examples=25, deadline=None)
-def test_structure_of_random_graphs_and_of_their_texts(plan: Plan) -> None:
-    graph = cgprimer.parse(plan.text)
-    used = plan.names_used
+def test_structure_of_random_graphs_and_of_their_texts(text: str, random: Random) -> None:
+    *lines, output = text.split("\n")
+    random.shuffle(lines)
+    graph = cgprimer.parse([*lines, output])
+    used = {n: {*re.findall(r"[a-z]\w*", t)} for n, t in (line.split(" = ") for line in lines)}
     place = {name: i for i, name in enumerate(graph.variables)}
-    assert set(graph.definitions) == set(plan.definitions)
-    assert set(graph.parameters) == set().union(*used.values()) - {*plan.definitions, *INPUTS}
+    assert set(graph.definitions) == set(used)
+    assert set(graph.parameters) == set().union(*used.values()) - {*used, "xa", "xb"}
     for name, tails in used.items():
         variables = {t for t in tails if t in place}
         assert graph.depends_on.get(name, []) == sorted(variables, key=place.__getitem__)
@@ -100,8 +107,8 @@ def test_structure_of_random_graphs_and_of_their_texts(plan: Plan) -> None:
     assert turned == {(u, v) for v, tails in graph.depends_on.items() for u in tails}
     assert list(graph.leads_to) == [n for n in graph.variables if n in graph.leads_to]
     assert all(h == sorted(h, key=place.__getitem__) for h in graph.leads_to.values())
-    loose = set(plan.definitions) - set(graph.leads_to)
-    assert set(graph.outputs) == set(plan.outputs or loose)
+    assert {*graph.outputs} == {*output.removeprefix("output ").split(", ")}
+    assert {*cgprimer.parse(lines).outputs} == {*used} - {*graph.leads_to}
     again = cgprimer.parse(str(graph))
     for what in ("variables", "inputs", "outputs", "parameters", "values"):
         assert getattr(again, what) == getattr(graph, what)
@@ -159,3 +166,80 @@ def test_dropout_multiplies_by_its_mean_without_training(keep: str, expected: fl
     for wrong in ("-0.1", "1.5", "xa"):
         with pytest.raises(cgprimer.CgprimerError):
             cgprimer.parse(f"xh = dropout(xa, {wrong})").evaluate({"xa": 1.0})
+
+
+TRUTH = {"ab": 1, "bc": 2, "cd": 3, "ac": 4}
+
+
+@given(texts(numbers=["0.5", "2", "3.25", "0.001"]), POINTS)
+@settings(max_examples=25, deadline=None)
+def test_values_are_those_of_python_arithmetic(text: str, point: dict[str, float]) -> None:
+    graph, expected = cgprimer.parse(text), {n: np.float64(v) for n, v in point.items()}
+    with np.errstate(all="ignore"):
+        for name, expression in (line.split(" = ") for line in text.split("\n")[:-1]):
+            expected[name] = eval(expression.replace("^", "**"), {}, expected)  # noqa: S307
+    values = graph.evaluate({n: point[n] for n in (*graph.inputs, *graph.parameters)})
+    assert tuple(values) == graph.variables
+    for name, value in values.items():
+        np.testing.assert_allclose(value, expected[name], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(1,), (4,), (0,), (3, 2), (1, 1), (0, 3), (2, 1, 3)])
+def test_every_variable_has_the_samples_shape(shape: tuple[int, ...]) -> None:
+    graph = cgprimer.parse(f"{LECTURE}; xconst = 7; xpar = ab")
+    xa = np.linspace(-1.0, 1.0, math.prod(shape)).reshape(shape)
+    values = graph.evaluate({"xa": xa, **TRUTH})
+    assert {v.shape for v in values.values()} == {shape}
+    assert {v.dtype for v in values.values()} == {np.dtype(float)}
+    np.testing.assert_allclose(values["xw"], 3 * xa**2 + (3 * xa**2 + 4 * xa) ** 3, rtol=1e-12)
+    assert (values["xconst"] == 7.0).all()
+
+
+def test_any_real_scalar_gives_floats() -> None:
+    for number in (2, 2.0, True, np.float32(2), np.int64(2), np.array(2.0), np.bool_(True)):
+        values = cgprimer.parse("xw = 3*xa").evaluate({"xa": number})
+        assert values["xw"] == 3 * float(number)
+        assert type(values["xw"]) is type(values["xa"]) is float
+
+
+def test_the_callers_arrays_stay_as_they_are() -> None:
+    xa = np.arange(3.0)
+    xa.flags.writeable = False
+    values = cgprimer.parse("xb = xa; xw = xb + 1").evaluate({"xa": xa})
+    values["xb"] += 1  # what comes back belongs to the caller
+    values["xa"] += 1
+    assert xa.tolist() == [0.0, 1.0, 2.0]
+    assert values["xw"].tolist() == [1.0, 2.0, 3.0]
+
+
+def test_declared_values_are_the_default_and_at_goes_before_them() -> None:
+    graph = cgprimer.parse("input xa = 0.5; parameter k = 3; xw = k*xa")
+    assert graph.evaluate()["xw"] == 1.5
+    assert graph.evaluate({"xa": 2})["xw"] == 6.0
+    assert graph.evaluate({"k": 1})["xw"] == 0.5
+    assert graph.values == {"xa": 0.5, "k": 3.0}
+
+
+def test_a_missing_value_is_named_with_the_mistyped_name_that_has_one() -> None:
+    graph = cgprimer.parse("input xa = 1; parameter bb = 2; xw = ab*xa")
+    with refused(MissingValueError, "'bb'"):
+        graph.evaluate()
+    assert graph.point(needed=["xa"]) == {"xa": 1.0, "bb": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("at", "contains"),
+    [
+        ({"abb": 1}, "'abb' ... 'ab'"),
+        ({"qqqq": 1}, "'qqqq'"),
+        ({"xx": 1}, "'xx'"),
+        ({"xa": "0.5"}, "'xa'"),
+        ({"xa": None}, "'xa'"),
+        ({"xa": 1j}, "'xa'"),
+        ({"xa": [1, [2, 3]]}, "'xa'"),
+        ({"xa": {"a": 1}}, "'xa'"),
+    ],
+)
+def test_a_point_that_does_not_fit_is_a_usage_error(at, contains: str) -> None:
+    with refused(UsageError, contains):
+        cgprimer.parse(LECTURE).evaluate({"xa": 0.5, **TRUTH, **at})
