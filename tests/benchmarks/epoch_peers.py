@@ -14,9 +14,7 @@ from .gradient_peers import lecture_gradient
 from .harness import THREADS, Contestant, Skipped
 from .workloads import LECTURE, LECTURE_TRUTH, Workload
 
-RATES = {"sgd": 1e-6, "adam": 1e-3}
-SGD_RATE, ADAM_RATE = RATES.values()
-BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # of Adam
+RATE = 1e-6
 
 
 def _check_single_samples(batch: int) -> None:
@@ -24,26 +22,14 @@ def _check_single_samples(batch: int) -> None:
         raise Skipped("has no batches")
 
 
-def adam(p: Any, g: Any, m: Any, v: Any, power1: Any, power2: Any) -> tuple[Any, Any, Any]:
-    """Return updated numbers or arrays; the powers are those of the two constants of Adam."""
-    m = BETA1 * m + (1 - BETA1) * g
-    v = BETA2 * v + (1 - BETA2) * g * g
-    return p - ADAM_RATE * (m / (1 - power1)) / ((v / (1 - power2)) ** 0.5 + EPSILON), m, v
-
-
-def numba_loop(work: Workload, optimizer: str, batch: int) -> Contestant:
+def numba_loop(work: Workload, batch: int) -> Contestant:
     import numba
 
-    update = numba.njit(adam)
-
     @numba.njit(error_model="numpy")
-    def loop(xa, target, start, batch, with_adam):  # type: ignore[no-untyped-def]
-        p = start.copy()
-        m, v, g = np.zeros(4), np.zeros(4), np.zeros(4)
-        power1, power2 = 1.0, 1.0
+    def loop(xa, target, start, batch):  # type: ignore[no-untyped-def]
+        ab, ac, bc, cd = start
         for begin in range(0, xa.shape[0], batch):
             end = min(begin + batch, xa.shape[0])
-            ab, ac, bc, cd = p
             by_ab, by_ac, by_cd = 0.0, 0.0, 0.0
             for i in range(begin, end):
                 x = xa[i]
@@ -55,40 +41,31 @@ def numba_loop(work: Workload, optimizer: str, batch: int) -> Contestant:
                 by_ab += bar * xx
                 by_ac += bar * x
                 by_cd += 2.0 * error * xx
-            part = 1.0 / (end - begin)
-            g[0], g[1], g[2], g[3] = by_ab * part, by_ac * part, by_ab * part, by_cd * part
-            if with_adam:
-                power1 *= BETA1
-                power2 *= BETA2
-                for k in range(4):
-                    p[k], m[k], v[k] = update(p[k], g[k], m[k], v[k], power1, power2)
-            else:
-                for k in range(4):
-                    p[k] -= SGD_RATE * g[k]
-        return p
+            rate = RATE / (end - begin)
+            ab -= rate * by_ab
+            ac -= rate * by_ac
+            bc -= rate * by_ab
+            cd -= rate * by_cd
+        return ab, ac, bc, cd
 
-    arguments = work.columns["xa"], work.target, work.start, batch, optimizer == "adam"
+    arguments = work.columns["xa"], work.target, work.start, batch
     return Contestant(lambda: loop(*arguments), lambda p: (1.0, p))
 
 
-def numpy_loop(work: Workload, optimizer: str, batch: int) -> Contestant:
+def numpy_loop(work: Workload, batch: int) -> Contestant:
     xa, target = work.columns["xa"], work.target
 
     def run() -> Any:
-        p, m, v = work.start.copy(), np.zeros(4), np.zeros(4)
-        for step, begin in enumerate(range(0, len(xa), batch), start=1):
+        p = work.start.copy()
+        for begin in range(0, len(xa), batch):
             x, t = xa[begin : begin + batch], target[begin : begin + batch]
-            g = lecture_gradient(x, t, p)[1] / len(x)
-            if optimizer == "sgd":
-                p -= SGD_RATE * g
-            else:
-                p, m, v = adam(p, g, m, v, BETA1**step, BETA2**step)
+            p -= RATE / len(x) * lecture_gradient(x, t, p)[1]
         return p
 
     return Contestant(run, lambda p: (1.0, p))
 
 
-def jax_scan(work: Workload, optimizer: str, batch: int) -> Contestant:
+def jax_scan(work: Workload, batch: int) -> Contestant:
     import jax
     import jax.numpy as jnp
 
@@ -100,25 +77,16 @@ def jax_scan(work: Workload, optimizer: str, batch: int) -> Contestant:
     def loss(p: Any, x: Any, t: Any) -> Any:
         return jnp.mean((function(jnp, [x], list(p)) - t) ** 2)
 
-    def step(state: Any, batch: Any) -> Any:
-        p, m, v, count = state
-        g = jax.grad(loss)(p, *batch)
-        count = count + 1
-        if optimizer == "sgd":
-            return (p - SGD_RATE * g, m, v, count), None
-        return (*adam(p, g, m, v, BETA1**count, BETA2**count), count), None
-
     @jax.jit
     def epoch(p: Any, data: Any) -> Any:
-        state = p, jnp.zeros(4), jnp.zeros(4), jnp.zeros(())
-        return jax.lax.scan(step, state, data)[0][0]
+        return jax.lax.scan(lambda p, batch: (p - RATE * jax.grad(loss)(p, *batch), None), p, data)
 
     return Contestant(
-        lambda: jax.block_until_ready(epoch(start, data)), lambda p: (1.0, np.asarray(p))
+        lambda: jax.block_until_ready(epoch(start, data)[0]), lambda p: (1.0, np.asarray(p))
     )
 
 
-def torch_loop(work: Workload, optimizer: str, batch: int) -> Contestant:
+def torch_loop(work: Workload, batch: int) -> Contestant:
     import torch
 
     torch.set_num_threads(THREADS)
@@ -127,8 +95,7 @@ def torch_loop(work: Workload, optimizer: str, batch: int) -> Contestant:
 
     def run() -> Any:
         p = [torch.tensor(v, dtype=torch.float64, requires_grad=True) for v in work.start.tolist()]
-        kind = torch.optim.SGD if optimizer == "sgd" else torch.optim.Adam
-        rule = kind(p, lr=RATES[optimizer])
+        rule = torch.optim.SGD(p, lr=RATE)
         for begin in range(0, len(xa), batch):
             x, t = xa[begin : begin + batch], target[begin : begin + batch]
             rule.zero_grad()
@@ -140,7 +107,7 @@ def torch_loop(work: Workload, optimizer: str, batch: int) -> Contestant:
     return Contestant(run, lambda p: (1.0, [v.item() for v in p]))
 
 
-def micrograd_loop(work: Workload, optimizer: str, batch: int) -> Contestant:
+def micrograd_loop(work: Workload, batch: int) -> Contestant:
     _check_single_samples(batch)
     from micrograd.engine import Value
 
@@ -148,46 +115,38 @@ def micrograd_loop(work: Workload, optimizer: str, batch: int) -> Contestant:
     samples = list(zip(work.columns["xa"].tolist(), work.target.tolist(), strict=True))
 
     def run() -> Any:
-        p, m, v = [Value(x) for x in work.start.tolist()], [0.0] * 4, [0.0] * 4
-        for step, (x, t) in enumerate(samples, start=1):
+        p = [Value(x) for x in work.start.tolist()]
+        for x, t in samples:
             for value in p:
                 value.grad = 0.0
             ((function(None, [Value(x)], p) - t) ** 2).backward()
-            powers = BETA1**step, BETA2**step
-            for k, value in enumerate(p):
-                if optimizer == "sgd":
-                    value.data -= SGD_RATE * value.grad
-                else:
-                    value.data, m[k], v[k] = adam(value.data, value.grad, m[k], v[k], *powers)
+            for value in p:
+                value.data -= RATE * value.grad
         return p
 
     return Contestant(run, lambda p: (1.0, [value.data for value in p]))
 
 
-def original_module(work: Workload, optimizer: str, batch: int) -> Contestant:
+def original_module(work: Workload, batch: int) -> Contestant:
     """Prepare the module of the lecture; its gradient differs, so only its time is compared."""
     _check_single_samples(batch)
-    if optimizer != "sgd":
-        raise Skipped("has no other optimizers")
     os.environ.setdefault("MPLBACKEND", "Agg")
     from ComputationalGraphPrimer import ComputationalGraphPrimer
 
-    with contextlib.redirect_stdout(io.StringIO()):
-        model = ComputationalGraphPrimer(
-            expressions=list(LECTURE), output_vars=["xw"], dataset_size=work.samples,
-            learning_rate=SGD_RATE, grad_delta=1e-4, display_loss_how_often=work.samples,
-        )  # fmt: skip
-        model.parse_general_dag_expressions()
-        model.gen_gt_dataset(vals_for_learnable_params=LECTURE_TRUTH)
-
-    def run() -> None:
+    def run_quietly(function: Callable[[], Any]) -> None:
         with contextlib.redirect_stdout(io.StringIO()):
-            model.train_on_all_data()
+            function()
 
-    return Contestant(run)
+    model = ComputationalGraphPrimer(
+        expressions=list(LECTURE), output_vars=["xw"], dataset_size=work.samples,
+        learning_rate=RATE, grad_delta=1e-4, display_loss_how_often=work.samples,
+    )  # fmt: skip
+    run_quietly(model.parse_general_dag_expressions)
+    run_quietly(lambda: model.gen_gt_dataset(vals_for_learnable_params=LECTURE_TRUTH))
+    return Contestant(lambda: run_quietly(model.train_on_all_data))
 
 
-PEERS: dict[str, Callable[[Workload, str, int], Contestant]] = {
+PEERS: dict[str, Callable[[Workload, int], Contestant]] = {
     "numba by hand": numba_loop,
     "numpy by hand": numpy_loop,
     "JAX jit, scan": jax_scan,

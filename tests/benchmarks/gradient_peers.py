@@ -80,27 +80,6 @@ def numpy_tuned(work: Workload) -> Contestant:
     return Contestant(run, lambda result: result)
 
 
-def numpy_matrices(work: Workload) -> Contestant:
-    check_network(work)
-    points, target, layers = work.points(), work.target[:, None], work.matrices(work.start)
-
-    def run() -> tuple[float, list[tuple[Array, Array]]]:
-        hidden = [points]
-        for w, b in layers[:-1]:
-            hidden.append(np.tanh(hidden[-1] @ w.T + b))
-        w, b = layers[-1]
-        error = hidden[-1] @ w.T + b - target
-        bar = 2 * error
-        gradients = [(bar.T @ hidden[-1], bar.sum(axis=0))]
-        for layer in range(len(layers) - 1, 0, -1):
-            h = hidden[layer]
-            bar = (bar @ layers[layer][0]) * (1 - h * h)
-            gradients.append((bar.T @ hidden[layer - 1], bar.sum(axis=0)))
-        return float(np.sum(error * error)), gradients[::-1]
-
-    return Contestant(run, lambda result: (result[0], work.vector(result[1])))
-
-
 def numba_fused(work: Workload) -> Contestant:
     check_lecture(work)
     import numba
@@ -322,7 +301,6 @@ PEERS: dict[str, Callable[[Workload], Contestant]] = {
     "CasADi SX map": casadi_map,
     "autograd": autograd,
     "micrograd": micrograd,
-    "numpy by hand, matrices": numpy_matrices,
     "JAX jit, matrix form": lambda work: jax_gradient(matrix_form(work)),
     "torch eager, matrix form": lambda work: torch_gradient(matrix_form(work)),
 }

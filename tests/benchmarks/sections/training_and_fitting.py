@@ -96,11 +96,11 @@ def _epochs(settings: Settings) -> Iterator[Cell]:
     work = create_workload("W1", samples=100 if settings.quick else 10_000)
     for batch in (1, 50):
         makers = {
-            "a call of train": partial(train_call, work, "cpu", "sgd", batch),
+            "a call of train": partial(train_call, work, "cpu", batch),
             "a further epoch in the same call": partial(
-                train_call, work, "cpu", "sgd", batch, 1 + FURTHER_EPOCHS
+                train_call, work, "cpu", batch, 1 + FURTHER_EPOCHS
             ),
-            "numba by hand": partial(numba_loop, work, "sgd", batch),
+            "numba by hand": partial(numba_loop, work, batch),
         }
         figures = measure(makers, settings.budget, clock=time.process_time)
         one, further = list(figures.values())[:2]
