@@ -219,11 +219,6 @@ def test_one_module_builds_and_parses_the_names_of_internal_values() -> None:
     assert offenders == []
 
 
-def test_folders_of_tests_are_packages() -> None:
-    folders = {path.parent for path in Path(__file__).parent.rglob("*.py")}
-    assert [str(f) for f in sorted(folders) if not (f / "__init__.py").exists()] == []
-
-
 def test_deprecated_module_names_import_the_renamed_modules() -> None:
     from cgprimer.support.moved_modules import NEW_NAMES
 
@@ -298,33 +293,24 @@ def test_programs_load_only_the_libraries_that_they_need(
 
 
 STANDARD_LIBRARY_ONLY = """
-import cgprimer
+import cgprimer, sys
 text = "xx=xa^2; xy=ab*xx+ac*xa; xz=bc*xx+xy; xw=cd*xx+sin(xz)^3"
 graph = cgprimer.parse(text + "; input xa = 0.5; parameter ab = 1, bc = 2, cd = 3, ac = 4")
-tape = cgprimer.tape(graph)
-print(tape)
 expected = cgprimer.gradient(graph)
 assert isinstance(expected["ab"], float)
-for method in cgprimer.methods():
-    try:
-        program = cgprimer.differentiate(tape, method=method)
-        found = cgprimer.gradient(graph, method=method)
-    except cgprimer.CgprimerError as error:
-        assert method == "symbolic", (method, error)
-        assert "sympy" in str(error), error
-        continue
-    assert method != "symbolic", "sympy is here"
-    print(program)
-    for name, slope in expected.items():
-        assert abs(found[name] - slope) <= 1e-6 * (1 + abs(slope)), (method, name)
-for method in ("forward", "reverse"):
-    trace = cgprimer.trace(graph, method=method, **({"wrt": "xa"} if method == "forward" else {}))
-    assert trace.row("xx").value == 0.25
-    print(trace)
+for method in set(cgprimer.methods()) - {"symbolic"}:
+    print(cgprimer.differentiate(cgprimer.tape(graph), method=method))
+    for name, slope in cgprimer.gradient(graph, method=method).items():
+        assert abs(expected[name] - slope) <= 1e-6 * (1 + abs(slope)), (method, name)
+for more in ({"method": "forward", "wrt": "xa"}, {"method": "reverse"}):
+    print(cgprimer.trace(graph, **more))
 comparison = cgprimer.compare(graph)
 assert comparison.result("reverse").derivatives == expected
 print(comparison)
-import sys
+try:
+    cgprimer.gradient(graph, method="symbolic")
+except cgprimer.CgprimerError as error:
+    assert "sympy" in str(error), error
 assert not {"numpy", "sympy", "mpmath"} & set(sys.modules)
 """
 

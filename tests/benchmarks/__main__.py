@@ -28,7 +28,6 @@ def create_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("sections", nargs="*", metavar="SECTION", help="All sections by default.")
     parser.add_argument("--quick", action="store_true", help="Measure the smallest sizes.")
-    parser.add_argument("--without-peers", action="store_true", help="Skip other libraries.")
     parser.add_argument(
         "--budget", type=float, metavar="SECONDS", help="Time per contestant, default 2."
     )
@@ -53,8 +52,8 @@ def hold_to_threads(threads: int) -> None:
     """
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
-        os.environ.setdefault(name, str(threads))
+    for library in ("OMP", "OPENBLAS", "MKL", "NUMBA"):
+        os.environ.setdefault(f"{library}_NUM_THREADS", str(threads))
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -63,12 +62,11 @@ def main(arguments: list[str] | None = None) -> int:
     for name in options.sections:
         if name not in SECTIONS:
             parser.error(f"unknown section {name!r}; one of: {', '.join(SECTIONS)}")
-    if options.record and (options.quick or options.without_peers):
+    if options.record and options.quick:
         parser.error("--record needs a full run")
     if arguments is None:
         hold_to_threads(2)
         os.environ.setdefault("JAX_PLATFORMS", "cpu")
-        sys.modules.update(dict.fromkeys(PEERS if options.without_peers else ()))
     from .harness import Settings, report_progress
     from .report import describe_machine, save_results, section_tables, write_page
 

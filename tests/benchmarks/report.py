@@ -70,15 +70,12 @@ class Table:
 
 def describe_machine() -> dict[str, Any]:
     """Return the machine, the versions and the date of a measurement."""
-    processor, flags = platform.processor() or platform.machine(), []
+    processor, flags = platform.processor() or platform.machine(), ""
     with contextlib.suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            key, _, value = line.partition(":")
-            if key.strip() == "model name":
-                processor = value.strip()
-            elif key.strip() == "flags":
-                flags = value.split()
-    vectors = [flag for flag in ("avx512f", "avx2", "avx") if flag in flags]
+        about = Path("/proc/cpuinfo").read_text()
+        lines = dict(re.findall(r"^(model name|flags)\s*: (.*)", about, re.MULTILINE))
+        processor, flags = lines.get("model name", processor), lines.get("flags", "")
+    vectors = [flag for flag in ("avx512f", "avx2", "avx") if flag in flags.split()]
     versions = {}
     for name in PACKAGES:
         with contextlib.suppress(metadata.PackageNotFoundError):

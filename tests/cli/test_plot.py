@@ -139,18 +139,6 @@ def test_runs_are_objects_files_and_dictionaries(
     assert entries(plot.parameters(runs, final=True)) == expected
 
 
-def test_curves_of_parameters_lead_from_the_start_to_the_result(
-    runs: dict[str, TrainingRun],
-) -> None:
-    run = runs["adam"]
-    figure = plot.parameters(run, by="step")
-    assert [axes.get_title() for axes in figure.axes] == ["k", "b"]
-    (curve,) = [line for line in figure.axes[0].lines if line.get_label() == "training"]
-    steps, values = curve.get_data()
-    assert (steps[0], steps[-1]) == (0, run.steps)
-    assert (values[0], values[-1]) == (run.start["k"], run.parameters["k"])
-
-
 def test_a_name_or_number_alone_is_a_list_of_one() -> None:
     run = cgprimer.train(PAIR, cgprimer.make_dataset(PAIR, samples=50), epochs=6)
     assert [axes.get_title() for axes in plot.parameters(run, names="ab").axes] == ["ab"]

@@ -26,6 +26,7 @@ def test_every_public_name_is_in_the_reference_once() -> None:
     assert completeness.find_unlisted_names() == []
 
 
+@pytest.mark.slow
 def test_every_public_name_has_a_docstring() -> None:
     pytest.importorskip("griffe", reason="griffe is missing: pip install -e .[docs]")
     assert completeness.find_undocumented_names() == []
