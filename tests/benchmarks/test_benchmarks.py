@@ -70,7 +70,7 @@ def test_each_section_runs_with_and_without_other_libraries(
 
 
 def test_only_correct_contestants_get_a_time() -> None:
-    loss, gradient = expected = create_workload("M1", samples=20).reference()
+    loss, gradient = expected = create_workload("W1", samples=20).reference()
 
     def with_factor(factor: float, component: int) -> Contestant:
         wrong = np.array(gradient)

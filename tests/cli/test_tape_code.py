@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -67,43 +66,6 @@ def test_llvm_accepts_the_code(text: str, monkeypatch: pytest.MonkeyPatch) -> No
         r"splat \((double [^)]+)\)", lambda match: f"<{', '.join([match[1]] * count)}>", shown
     )
     binding.parse_assembly("\n".join([plain, *called])).verify()
-
-
-def run_table(lines: list[str], values: dict[str, float]) -> list[float]:
-    """Run an interpreter's table for one sample; return the sums."""
-    functions: dict[str, Callable[..., float]] = {
-        "fma": lambda a, b, c=0.0: a * b + c,
-        "fms": lambda a, b, c=0.0: a * b - c,
-        "fnma": lambda a, b, c=0.0: c - a * b,
-        "mul": lambda a, b: a * b,
-        "tanh": np.tanh,
-    }
-    table = lines[2].removeprefix("uniform table: ").split(", ")
-    entries = dict(entry.split(" = ") for entry in table)
-    registers = {name: values.get(v) or float(v) for name, v in entries.items()}
-    sums = []
-    for line in lines[lines.index("for every block of samples:") + 2 :]:
-        _, handler, result, operands, *step = split_columns(line)
-        name = handler.split(" ")[0]
-        if name == "load":
-            registers[result] = values[step[0]]
-            continue
-        arguments = [registers[operand] for operand in operands.split(" ")]
-        if name in ("sum", "dot"):
-            sums.append(float(np.prod(arguments)))
-        else:
-            registers[result] = functions[name](*arguments)
-    return sums
-
-
-def test_the_interpreters_table_computes_the_gradient() -> None:
-    a, b, c, xa, target = 1.5, -0.25, 2.0, 0.5, 1.0
-    lines = good("tape", "-e", THREE, *GRADIENT, "--code", "cpu-interpreter").splitlines()
-    sums = run_table(lines, {"xa": xa, "a": a, "b": b, "c": c, "target_xw": target})
-    hidden = np.tanh(a * xa + b)
-    error = c * hidden - target
-    slope = 2 * error * c * (1 - hidden**2)
-    assert sorted(sums) == pytest.approx(sorted([error**2, slope * xa, slope, 2 * error * hidden]))
 
 
 def test_primitives_in_python_are_calls() -> None:

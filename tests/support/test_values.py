@@ -78,6 +78,7 @@ def test_scalars_and_large_arrays_are_abbreviated() -> None:
     assert len({len(line.strip("[],")) for line in wide.split("\n")}) <= 2
 
 
+@settings(max_examples=30)
 @given(NAMES, st.lists(st.integers(-9, 99), min_size=1, max_size=3))
 def test_names_of_elements_are_parsed(array: str, indices: list[int]) -> None:
     element = Element(array, tuple(indices))
@@ -86,6 +87,7 @@ def test_names_of_elements_are_parsed(array: str, indices: list[int]) -> None:
     assert "one element" in element_hint(f"{array}[:]", [array])
 
 
+@settings(max_examples=30)
 @given(st.lists(NAMES, min_size=1, max_size=2), st.integers(1, 12))
 def test_names_of_internal_values_are_parsed(variables: list[str], number: int) -> None:
     name = InternalName("bar", tuple(variables), number)
@@ -151,6 +153,7 @@ def test_values_become_floats_and_arrays() -> None:
     assert shapes == (5,)
 
 
+@settings(max_examples=30)
 @given(arrays(float, (2, 3, 2), elements=SMALL), st.integers(0, 11))
 def test_the_first_nonfinite_element_is_found(array: np.ndarray[Any, Any], place: int) -> None:
     assert find_nonfinite(array, 2) is None
