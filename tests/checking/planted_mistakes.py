@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from random import Random
@@ -44,10 +44,18 @@ STEEP = (
 )  # fmt: skip
 
 
-def steep(seed: int) -> ExpressionGraph:
-    """A graph with quotients, roots, exponentials, kinks, and differences that lose digits."""
+UNITS = (
+    "relu({z})", "relu({z})", "leaky_relu({z}, 0.1)", "abs({z})", "max({z}, {o})", "min({z}, {o})",
+    "clamp({z}, -1, 1)", "where(less({o}, {p}), {z}, {p}*{o})", "{o}*step({z})", "{p}*sign({z})",
+    "{o}*less({z}, {p})", "max({z}, 0)", "tanh({z})", "relu(1 - {z})",
+    "where(less(0, {z}), {o}, {p})",
+)  # fmt: skip
+
+
+def random_graph(seed: int, lines: Sequence[str], most: int) -> ExpressionGraph:
+    """A graph of 2 to ``most`` lines with operands {o}, parameters {p}, affine functions {z}."""
     draw = Random(seed)
-    names, parameters, lines = ["x1", "x2"], list[str](), list[str]()
+    names, parameters, written = ["x1", "x2"], list[str](), list[str]()
     waiting = names[:]
 
     def operand(_: object) -> str:
@@ -61,16 +69,17 @@ def steep(seed: int) -> ExpressionGraph:
             return parameters[-1]
         return draw.choice(parameters)
 
-    last = 1 + seed % 12
+    last = 1 + seed % (most - 1)
     for k in range(last + 1):
-        text = re.sub("{p}", parameter, re.sub("{o}", operand, draw.choice(STEEP)))
+        line = draw.choice(lines).replace("{z}", "{p}*{o} + {p}")
+        text = re.sub("{p}", parameter, re.sub("{o}", operand, line))
         name = "y" if k == last else f"v{k}"
-        lines.append(f"{name} = " + (" + ".join([text, *waiting]) if k == last else text))
+        written.append(f"{name} = " + (" + ".join([text, *waiting]) if k == last else text))
         names.append(name)
         waiting.append(name)
     values = ", ".join(f"{p} = {round(draw.uniform(-2, 2), 2) or 1}" for p in parameters)
     declared = ["input x1 = 0.7, x2 = -0.4", *([f"parameter {values}"] if parameters else [])]
-    return cgprimer.parse("\n".join([*declared, *lines, "output y"]))
+    return cgprimer.parse("\n".join([*declared, *written, "output y"]))
 
 
 def right(check: GradientCheck) -> Function:

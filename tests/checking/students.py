@@ -6,71 +6,33 @@ It shares the parser with the package and nothing else: no tape, no shares, no t
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from cgprimer import ExpressionGraph
 from cgprimer.core.language.syntax_tree import Apply, Name, Number
+from tests.checking.submissions import read_tables
+
+TABLES = read_tables("primitives.txt")
+NAMES: dict[str, Any] = dict(vars(math))
+Formula = Callable[..., Any]
 
 
-def _sigmoid(a: float) -> float:
-    return 1 / (1 + math.exp(-a))
+def compile_formula(operands: str, formula: str) -> Formula:
+    """Return a formula in Python as a function of operands."""
+    return eval(f"lambda {operands}: {formula}", NAMES)  # type: ignore[no-any-return]  # noqa: S307
 
 
 # Of each function: its value, and its partials from operands.
-RULES: dict[str, tuple[Callable[..., float], tuple[Callable[..., float], ...]]] = {
-    "add": (lambda a, b: a + b, (lambda a, b: 1.0, lambda a, b: 1.0)),
-    "sub": (lambda a, b: a - b, (lambda a, b: 1.0, lambda a, b: -1.0)),
-    "mul": (lambda a, b: a * b, (lambda a, b: b, lambda a, b: a)),
-    "div": (lambda a, b: a / b, (lambda a, b: 1 / b, lambda a, b: -a / b**2)),
-    "neg": (lambda a: -a, (lambda a: -1.0,)),
-    "pow": (
-        lambda a, b: a**b,
-        (
-            lambda a, b: b * a ** (b - 1),
-            lambda a, b: a**b * math.log(a) if a > 0 else 0.0,
-        ),
-    ),
-    "exp": (math.exp, (math.exp,)),
-    "log": (math.log, (lambda a: 1 / a,)),
-    "sqrt": (math.sqrt, (lambda a: 0.5 / math.sqrt(a),)),
-    "sin": (math.sin, (math.cos,)),
-    "cos": (math.cos, (lambda a: -math.sin(a),)),
-    "tanh": (math.tanh, (lambda a: 1 / math.cosh(a) ** 2,)),
-    "sigmoid": (_sigmoid, (lambda a: math.exp(-a) / (1 + math.exp(-a)) ** 2,)),
-    "softplus": (lambda a: math.log1p(math.exp(a)), (_sigmoid,)),
-    "relu": (lambda a: max(a, 0.0), (lambda a: float(a > 0),)),
-    "leaky_relu": (
-        lambda a, b: a if a >= 0 else b * a,
-        (lambda a, b: 1.0 if a >= 0 else b, lambda a, b: 0.0 if a >= 0 else a),
-    ),
-    "sign": (lambda a: math.copysign(1.0, a), (lambda a: 0.0,)),
-    "heaviside": (lambda a: float(a > 0), (lambda a: 0.0,)),
-    "step": (lambda a: float(a > 0), (lambda a: 0.0,)),
-    "clamp": (
-        lambda a, b, c: min(max(a, b), c),
-        (
-            lambda a, b, c: float(b <= a <= c),
-            lambda a, b, c: float(a < b),
-            lambda a, b, c: float(max(a, b) > c),
-        ),
-    ),
-    "equal": (lambda a, b: float(a == b), (lambda a, b: 0.0, lambda a, b: 0.0)),
-    "tan": (math.tan, (lambda a: 1 / math.cos(a) ** 2,)),
-    "atan": (math.atan, (lambda a: 1 / (1 + a * a),)),
-    "sinh": (math.sinh, (math.cosh,)),
-    "log10": (math.log10, (lambda a: 1 / (a * math.log(10)),)),
-    "abs": (abs, (lambda a: math.copysign(1.0, a),)),
-    "max": (max, (lambda a, b: float(a > b), lambda a, b: float(b > a))),
-    "min": (min, (lambda a, b: float(a < b), lambda a, b: float(b < a))),
-    "less": (lambda a, b: float(a < b), (lambda a, b: 0.0, lambda a, b: 0.0)),
-    "where": (
-        lambda a, b, c: b if a else c,
-        (lambda a, b, c: 0.0, lambda a, b, c: float(a != 0), lambda a, b, c: float(a == 0)),
-    ),
-}
-FUNCTIONS = {name for name, (_, partials) in RULES.items() if len(partials) == 1} - {"neg"}
+RULES: dict[str, tuple[Formula, Formula]] = {}
+for signature, value, slopes in TABLES["primitives"]:
+    name, _, operands = signature.rstrip(")").partition("(")
+    RULES[name] = compile_formula(operands, value), compile_formula(operands, f"({slopes},)")
+    if not re.search(rf"\b{name}\(", value):
+        NAMES[name] = RULES[name][0]
+FUNCTIONS = {row[0][:-3] for row in TABLES["primitives"] if row[0].endswith("(a)")} - {"neg"}
 
 
 @dataclass
@@ -84,20 +46,21 @@ class Node:
     line: str = ""  # the variable in whose expression it stands
     grad: float = 0.0
 
+    @property
+    def numbers(self) -> list[float]:
+        return [operand.value for operand in self.operands]
+
 
 @dataclass(frozen=True)
 class Habits:
     """How this student differentiates."""
 
-    forgets: Callable[[Node], bool] = lambda node: False  # the partial of a function
     elsewhere: Callable[[Node], float | None] = lambda node: None  # where a partial is taken
     overwrites: str = ""  # "all", or "line": contributions of one expression do add up
-    drops: Callable[[Node, Node], bool] = lambda head, tail: False  # a share
-    sign: Callable[[Node], float] = lambda node: 1.0
     rounded: Callable[[float], float] = float  # every number
     # A wrong value, and wrong partials, of a node; None for the right ones.
-    value: Callable[[str, list[Node], str], float | None] = lambda function, operands, line: None
-    partials: Callable[[Node], list[float] | None] = lambda node: None
+    value: Callable[[Node], float | None] = lambda node: None
+    partials: Callable[[Node], list[float | None] | None] = lambda node: None
 
 
 class Student:
@@ -128,22 +91,18 @@ class Student:
     def applied(self, function: str, operands: list[Node], line: str) -> Node:
         value, partials = RULES[function]
         rounded = self.habits.rounded
-        wrong = self.habits.value(function, operands, line)
-        result = rounded(value(*[o.value for o in operands]) if wrong is None else wrong)
-        node = Node(result, function, tuple(operands), line=line)
+        node = Node(math.nan, function, tuple(operands), line=line)
+        wrong = self.habits.value(node)
+        node.value = rounded(value(*node.numbers) if wrong is None else wrong)
         place = self.habits.elsewhere(node)
-        numbers = [o.value for o in operands]
-        if place is not None:
-            numbers[0] = place
-        node.partials = [rounded(p(*numbers)) for p in partials]
-        node.partials = self.habits.partials(node) or node.partials
-        if self.habits.forgets(node):
-            node.partials[0] = 1.0
+        numbers = node.numbers if place is None else [place, *node.numbers[1:]]
+        node.partials = [rounded(partial) for partial in partials(*numbers)]
+        for position, partial in enumerate(self.habits.partials(node) or ()):
+            if partial is not None:
+                node.partials[position] = float(partial)
         return node
 
-    def gradient(
-        self, point: Mapping[str, float], seed: float = 1.0, of: str = ""
-    ) -> dict[str, float]:
+    def gradient(self, point: Mapping[str, float], of: str = "") -> dict[str, float]:
         """The derivatives of an output by everything that was given."""
         known = self.nodes(point)
         order: list[Node] = []
@@ -158,19 +117,16 @@ class Student:
 
         root = known[of or self.graph.only_output()]
         walk(root)
-        root.grad = seed
+        root.grad = 1.0
         writer: dict[int, str] = {}
         for node in reversed(order):
             for operand, partial in zip(node.operands, node.partials, strict=True):
-                if self.habits.drops(node, operand):
-                    continue
-                share = self.habits.rounded(node.grad * partial * self.habits.sign(node))
-                again = id(operand) in writer
-                same = again and writer[id(operand)] == node.line
-                if again and (
-                    self.habits.overwrites == "all"
-                    or (self.habits.overwrites == "line" and not same)
-                ):
+                share = self.habits.rounded(node.grad * partial)
+                before = writer.get(id(operand))
+                overwrites = self.habits.overwrites == "all" or (
+                    self.habits.overwrites == "line" and before != node.line
+                )
+                if before is not None and overwrites:
                     operand.grad = share
                 else:
                     operand.grad = self.habits.rounded(operand.grad + share)

@@ -1,8 +1,9 @@
-"""Programs of students in text files: templates of right programs, and the lines that are changed.
+"""Programs and tables in text files: templates of right programs, and the lines that are changed.
 
-A template begins with ``=== name: settings``, a Python dictionary, and its right program follows.
-Every ``--- mistake: note`` below it is a wrong program. ``-`` lines are the text that ``+`` lines
-replace, wherever it is; a program may have several such changes. ``+`` lines alone come at the end.
+A file has sections that begin with ``=== title``. The title of a template is ``name: settings``, a
+Python dictionary, and its right program follows. Every ``--- mistake: note`` below it is a wrong
+program. ``-`` lines are the text that ``+`` lines replace, wherever it is; a program may have
+several such changes. ``+`` lines alone come at the end.
 """
 
 from __future__ import annotations
@@ -69,12 +70,26 @@ def sample(cases: Sequence[Any], step: int) -> list[Any]:
     ]
 
 
+def read_sections(file: str) -> list[tuple[str, str]]:
+    """Return the title and the text of each section of a file of this folder."""
+    sections = re.split(r"(?m)^=== ", (FOLDER / file).read_text(encoding="utf-8"))[1:]
+    return [(title, text) for title, _, text in (one.partition("\n") for one in sections)]
+
+
+def read_tables(file: str) -> dict[str, list[tuple[str, ...]]]:
+    """Return the rows of each section; columns are separated by ``=>``."""
+    return {
+        title: [tuple(line.split(" => ")) for line in text.splitlines()]
+        for title, text in read_sections(file)
+    }
+
+
 def read_submissions(file: str) -> tuple[list[Submission], list[Submission]]:
     """Return the right programs of a file of this folder, and the wrong ones."""
     right, wrong = [], []
-    for text in re.split(r"(?m)^=== ", (FOLDER / file).read_text(encoding="utf-8"))[1:]:
-        head, *changed = re.split(r"(?m)^--- ", text)
-        (name, settings), source = head.split("\n", 1)[0].split(": ", 1), head.split("\n", 1)[1]
+    for head, text in read_sections(file):
+        name, settings = head.split(": ", 1)
+        source, *changed = re.split(r"(?m)^--- ", text)
         about = ast.literal_eval(settings)
         right.append(Submission(name, "", "", "", source, about))
         for one in changed:

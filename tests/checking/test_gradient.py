@@ -15,11 +15,20 @@ import cgprimer
 from cgprimer.course.checks.check_results import Part
 from cgprimer.course.checks.gradient_check import GradientCheck, build_gradient_check
 from tests.approval import approved, refused
-from tests.checking.planted_mistakes import answers, graphs, right, samples, steep, with_habits
+from tests.checking.planted_mistakes import (
+    STEEP,
+    answers,
+    graphs,
+    random_graph,
+    right,
+    samples,
+    with_habits,
+)
 from tests.checking.students import Habits, Student
-from tests.checking.submissions import sample
+from tests.checking.submissions import Submission, read_submissions, sample
 from tests.cli.cli_tools import bad, good, read_json
 
+EXAMPLES, WRONG_EXAMPLES = read_submissions("gradient_examples.txt")
 Program = Callable[[Mapping[str, Any]], dict[str, Any]]
 LINE = "input x = 2; parameter k = 3, b = 1; y = k*x + b; output y"
 UNIT = "input x = 1.2; parameter w = 0.8, b = 0.3, v = 1.5; h = relu(w*x + b); o = v*h"
@@ -31,6 +40,12 @@ def check(graph: str, function: Any, **settings: Any) -> dict[str, Part]:
     is_text = any(mark in graph for mark in "=;")
     model = cgprimer.parse(graph) if is_text else cgprimer.load(graph)
     return {p.name: p for p in cgprimer.check_gradient(model, function, **settings).parts}
+
+
+def check_program(program: Submission, **settings: Any) -> list[Part]:
+    """Return the parts of a check of a program."""
+    settings = {**program.settings, **settings}
+    return [*check(settings.pop("graph"), program.define()["gradient"], **settings).values()]
 
 
 def verdicts(graph: str, function: Any, **settings: Any) -> set[str]:
@@ -62,18 +77,6 @@ def round_every_operation(check: GradientCheck, seed: int) -> Program:
     return lambda point: {n: student.gradient(point)[n] for n in check.question.wrt}
 
 
-def use_another_method(check: GradientCheck, seed: int) -> Program:
-    method = ("forward", "reverse", "path-sum")[seed % 3]
-    graph, wrt = check.question.graph, check.question.wrt
-
-    def gradient(point: Mapping[str, Any]) -> dict[str, Any]:
-        arrays = {n: np.array([v]) for n, v in point.items()}
-        result = cgprimer.gradient(graph, arrays, of=check.question.of, wrt=wrt, method=method)
-        return {n: result[n].tolist() for n in wrt}
-
-    return gradient
-
-
 def add_samples_from_either_end(check: GradientCheck, seed: int) -> Program:
     student, is_mean = Student(check.question.graph), check.question.reduction == "mean"
 
@@ -85,14 +88,13 @@ def add_samples_from_either_end(check: GradientCheck, seed: int) -> Program:
     return gradient
 
 
-WAYS = (lambda check, seed: right(check), add_paths_in_any_order, round_every_operation,
-        use_another_method)  # fmt: skip
+WAYS = (lambda check, seed: right(check), add_paths_in_any_order, round_every_operation)
 
 
 @pytest.mark.parametrize("count", [4, pytest.param(400, marks=pytest.mark.slow)])
 def test_right_answers_are_not_accused(count: int) -> None:
     for seed, graph in zip(range(count), graphs(), strict=False):
-        checks = [(build_gradient_check(graph, count=8, seed=seed), WAYS[seed % 4])]
+        checks = [(build_gradient_check(graph, count=8, seed=seed), WAYS[seed % 3])]
         if len(graph.outputs) == 1 and graph.inputs and graph.parameters:
             settings = {"loss": ("squared-error", "half-squared-error")[seed % 2], "batch": 3}
             settings["reduction"] = ("mean", "sum")[seed % 2]
@@ -107,8 +109,8 @@ def test_right_answers_are_not_accused(count: int) -> None:
 def test_right_answers_on_steep_graphs_are_not_accused() -> None:
     """Quotients, kinks, saturation, cancellation: the bound of honest noise has to hold."""
     asked = 0
-    for seed in range(200):
-        graph = steep(seed)
+    for seed in range(80):
+        graph = random_graph(seed, STEEP, 13)
         if not graph.parameters:
             continue
         one = build_gradient_check(graph, seed=seed)
@@ -119,68 +121,13 @@ def test_right_answers_on_steep_graphs_are_not_accused() -> None:
                 continue
             asked += 1
             assert {part.verdict for part in one.grade(returned).parts} == {"right"}, seed
-    assert asked > 300
+    assert asked > 120
 
 
-RIGHT: dict[str, tuple[str, Any]] = {
-    # Badly conditioned graphs, and programs that are right but compute in another way.
-    "cancelling squares": (
-        "input x = 2; parameter a = 3, c = 100000000; y = (a*x + c)^2 - c^2; output y",
-        lambda x, a, c: {"a": 2 * x * (a * x + c), "c": (2 * (a * x + c)) - 2 * c}),
-    "cancelling cosine": (
-        "input x = 0.5; parameter a = 1; y = (1 - cos(a*x*0.0001))*1000000; output y",
-        lambda x, a: {"a": 2e6 * math.sin(a * x * 5e-5) * math.cos(a * x * 5e-5) * x * 1e-4}),
-    "cancelling exponentials": (
-        "input x = 1; parameter a = 1; u = exp(a*x); v = exp(0 - a*x); y = u*v + a; output y",
-        lambda x, a: {"a": x * math.exp(a * x) * math.exp(-a * x) - x + 1}),
-    "triple root": (
-        "input x = 1; parameter a = 1, b = 1; y = (a - b)^3*1000 + x*a; output y",
-        lambda x, a, b: {"a": 3000 * (a * a - 2 * a * b + b * b) + x,
-                         "b": -3000 * (a * a - 2 * a * b + b * b)}),
-    "saturation": (
-        "parameter a = 30; y = tanh(a)*1000000; output y",
-        lambda a: {"a": 1e6 * 4 / (math.exp(a) + math.exp(-a)) ** 2}),
-    # Points keep away from kinks and from the edges of domains.
-    "relu and abs": (
-        "input x = 1; parameter a = 2, b = -1; h = relu(a*x + b); y = h^2 + abs(b - x); output y",
-        lambda x, a, b: {"a": 2 * max(a * x + b, 0) * x,
-                         "b": 2 * max(a * x + b, 0) + (1 if b > x else -1)}),
-    "max and min": (
-        "parameter a = 3, b = 2; y = max(a, b)*min(a, 2*b); output y",
-        lambda a, b: {"a": (min(a, 2 * b) if a > b else 0) + (max(a, b) if a < 2 * b else 0),
-                      "b": (min(a, 2 * b) if b > a else 0) + (2 * max(a, b) if 2 * b < a else 0)}),
-    "log and sqrt": (
-        "parameter a = 0.5, b = 0.75; y = log(a*b)*sqrt(1 - a^2)/b; output y",
-        lambda a, b: {"a": ((1 - a * a) / a - math.log(a * b) * a) / math.sqrt(1 - a * a) / b,
-                      "b": math.sqrt(1 - a * a) * (1 - math.log(a * b)) / b**2}),
-    "inverse functions": (
-        "parameter a = 0.5; y = asin(a) + acosh(1 + a) + atanh(a); output y",
-        lambda a: [1 / math.sqrt(1 - a * a) + 1 / math.sqrt((1 + a) ** 2 - 1) + 1 / (1 - a * a)]),
-    "case F18": (
-        "parameter a = 0.7; y = coth(a) + acsch(a); output y",
-        lambda a: {"a": -1 / math.sinh(a) ** 2 - 1 / (abs(a) * math.sqrt(1 + a * a))}),
-    "case E5": ("parameter a = 3; b = a + a; c = b + b", lambda a: 4),
-    "a parameter called problem": ("xw = problem*xa", lambda xa, problem: {"problem": xa}),
-    "a parameter called value": (
-        "xw = value*xa^2 + b", lambda xa, value, b: {"value": xa**2, "b": 1}),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", RIGHT)
-def test_honest_noise_is_no_mistake(name: str) -> None:
-    graph, gradient = RIGHT[name]
-    assert verdicts(graph, gradient, points=40) == {"right"}
-
-
-def test_a_sigmoid_may_be_differentiated_by_its_value() -> None:
-    """``f*(1 - f)`` loses all digits where f is near 1: there is nothing to ask."""
-
-    def gradient(x0: float, x1: float, w0: float, w1: float, w2: float) -> dict[str, float]:
-        f = 1 / (1 + math.exp(-(w0 * x0 + w1 * x1 + w2)))
-        return {"w0": f * (1 - f) * x0, "w1": f * (1 - f) * x1, "w2": f * (1 - f)}
-
-    for seed in range(3):
-        assert verdicts("cs231n_neuron", gradient, points=40, seed=seed) == {"right"}
+@pytest.mark.parametrize("program", EXAMPLES, ids=str)
+def test_honest_noise_is_no_mistake(program: Submission) -> None:
+    for seed in range(2):
+        assert {part.verdict for part in check_program(program, points=40, seed=seed)} == {"right"}
 
 
 @pytest.mark.parametrize("at_the_kink", [-1.0, 0.0, 1.0])
@@ -243,37 +190,12 @@ def test_the_tolerance_stays_below_the_derivative(offset: str) -> None:
 # --- branches ------------------------------------------------------------------------------------
 
 
-def unit(active: Callable[[float], bool], loss: str | None = None) -> Any:
-    """Return the gradient of a unit with a mask."""
-
-    def gradient(x: float, w: float, b: float, v: float, target: float = 0.0) -> dict[str, float]:
-        z = w * x + b
-        error = 2 * (v * max(z, 0.0) - target) if loss else 1.0
-        mask = error * active(z)
-        return {"w": v * x * mask, "b": v * mask, "v": z * mask}
-
-    return gradient
-
-
-@pytest.mark.parametrize("points", sample([5, 20, 200], 3))
-@pytest.mark.parametrize("loss", [None, "squared-error"])
-def test_a_unit_without_its_mask_is_wrong(points: int, loss: str | None) -> None:
-    settings: dict[str, Any] = {"points": points, "loss": loss}
-    assert verdicts(UNIT, unit(lambda z: True, loss), **settings) == {"wrong"}
-    assert verdicts(UNIT, unit(lambda z: z > 0, loss), **settings) == {"right"}
-
-
-def test_any_value_where_a_unit_is_inactive_is_wrong() -> None:
-    def gradient(x: float, w: float, b: float, v: float) -> Any:
-        slopes = unit(lambda z: z > 0)(x, w, b, v)
-        return slopes if w * x + b > 0 else {**slopes, "w": 99}
-
-    assert [p.verdict for p in check(UNIT, gradient).values()] == ["wrong", "right", "right"]
-
-
 @pytest.mark.parametrize(
     ("graph", "wrong", "right"),
     [
+        (UNIT, lambda x, w, b, v: {"w": v * x, "b": v, "v": w * x + b},
+         lambda x, w, b, v: {"w": v * x * (w * x + b > 0), "b": v * (w * x + b > 0),
+                             "v": max(w * x + b, 0)}),
         (HINGE, lambda x, t, w, b: {"w": -t * x, "b": -t},
          lambda x, t, w, b: {"w": -t * x * (t * (w * x + b) < 1), "b": -t * (t * (w * x + b) < 1)}),
         (HINGE, lambda x, t, w, b: {"w": -t * x * (t * (w * x + b) < 0),
@@ -287,66 +209,27 @@ def test_any_value_where_a_unit_is_inactive_is_wrong() -> None:
     ],
 )  # fmt: skip
 def test_all_branches_are_asked(graph: str, wrong: Any, right: Any) -> None:
-    assert verdicts(graph, wrong) == {"wrong"}
-    assert right is None or verdicts(graph, right) == {"right"}
+    for points in (5, 20):
+        assert verdicts(graph, wrong, points=points) == {"wrong"}
+        assert right is None or verdicts(graph, right, points=points) == {"right"}
 
 
 # --- the lecture's cases -------------------------------------------------------------------------
 
 
-def lecture(xa: float, ab: float, bc: float, cd: float, ac: float) -> dict[str, float]:
-    xx = xa**2
-    xz = bc * xx + ab * xx + ac * xa
-    return {"ab": 3 * xz**2 * xx, "bc": 3 * xz**2 * xx, "cd": xx, "ac": 3 * xz**2 * xa}
-
-
-def logistic(x: float, y: float, w: float, b: float) -> tuple[float, float]:
-    p = 1 / (1 + math.exp(-(w * x + b)))
-    return (p - y) * x, p - y
-
-
-def logistic_without_error(x: float, y: float, w: float, b: float) -> tuple[float, float]:
-    p = 1 / (1 + math.exp(-w * x - b))
-    return p * (1 - p) * x, p * (1 - p)
-
-
-def opposite(target: float, **point: float) -> dict[str, float]:
-    error = target - cgprimer.load("lecture").evaluate(point)["xw"]
-    return {name: error * slope for name, slope in lecture(**point).items()}
-
-
-EXAMPLES: list[tuple[str, Any, dict[str, Any], tuple[str, ...], str]] = [
-    ("lecture", lecture, {}, (), ""),  # A1
-    ("lecture", lambda xa, ab, bc, cd, ac: 3 * ((ab + bc) * xa**2 + ac * xa) ** 2 * ac,
-     {"wrt": "xa"}, ("one path of several",), "xa -> xy -> xz -> xw"),  # A1: the original module
-    ("logistic_loss", logistic_without_error, {}, ("loss factor missing",), "yhat"),  # B2
-    ("logistic_loss", logistic, {}, ("activation derivative missing",), "yhat ... z"),
-    ("paraboloid", lambda x, y: {"x": 15 / 4 * x, "y": 6 * y}, {"wrt": ["x", "y"]},
-     ("constant factor",), ""),  # D2: 15 where 16 is right
-    ("cs231n_max", lambda x, y, z, w: (2 * y, 2 * x, 2, 2), {},
-     ("activation derivative missing",), "max"),
-    ("lecture", opposite, {"loss": "squared-error"}, ("sign",), "2"),
-    ("exponential", lambda x, k: math.exp(k * x), {}, ("inner derivative missing",), "k*x"),
-    ("parameter a = 3; b = a + a; c = b + b", lambda a: 1, {}, ("= instead of +=",),
-     ""),  # E5
-    ("polynomial", lambda x: 3 * x**2 + 4 * x - 2, {}, ("constant not differentiated",), ""),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("graph", "gradient", "settings", "mistakes", "contains"), EXAMPLES)
-def test_mistakes_in_the_examples_of_the_lecture(
-    graph: str, gradient: Any, settings: dict[str, Any], mistakes: tuple[str, ...], contains: str
-) -> None:
-    parts = check(graph, gradient, **settings).values()
-    assert tuple(dict.fromkeys(part.mistake for part in parts if part.mistake)) == mistakes
+@pytest.mark.parametrize("wrong", WRONG_EXAMPLES, ids=str)
+def test_mistakes_in_the_examples_of_the_lecture(wrong: Submission) -> None:
+    parts = check_program(wrong)
+    assert {part.mistake for part in parts} - {""} == {wrong.mistake}
     for part in parts:
         if part.mistake:
-            approved(part.message, contains)
+            approved(part.message, wrong.note)
 
 
 def test_a_sigmoid_left_out_of_a_network() -> None:  # E3
     one = build_gradient_check(cgprimer.load("mazur"))
-    habits = Habits(forgets=lambda n: n.line in ("h1", "h2") and n.function == "sigmoid")
+    forgotten = {("h1", "sigmoid"), ("h2", "sigmoid")}
+    habits = Habits(partials=lambda n: [1.0] if (n.line, n.function) in forgotten else None)
     parts = {p.name: p for p in one.grade(answers(one, with_habits(one, habits))).parts}
     assert parts["w5"].verdict == "right"
     assert parts["w1"].mistake == parts["b1"].mistake == "activation derivative missing"
@@ -460,7 +343,7 @@ def test_questions_that_cannot_be_asked(
     graph: str, settings: dict[str, Any], contains: str
 ) -> None:
     with refused((cgprimer.UsageError, cgprimer.DifferentiationError), contains):
-        check(graph, lecture, **settings)
+        check(graph, lambda **point: 0, **settings)
 
 
 def test_the_seed_decides_the_points() -> None:
@@ -491,35 +374,30 @@ NETWORK = "input x[3]; parameter W[5,3], b[5], v[5], c\ny = v @ {}(W @ x + b) + 
 
 @pytest.mark.parametrize(
     ("step", "verdict"),
-    sample([(1e-4, "right"), (1e-5, "right"), (1e-6, "right"), (1e-2, "suspicious")], 3),
+    sample([(1e-2, "suspicious"), (1e-4, "right"), (1e-5, "right"), (1e-6, "right")], 4),
 )
 def test_good_differences_of_many_parameters_are_right(step: float, verdict: str) -> None:
     """Some slopes are small wherever one looks: differences are as good as they can be."""
 
-    def gradient(x: Any, **point: Any) -> dict[str, Any]:
-        numbers = {n: np.array(p, float) for n, p in point.items()}
+    def gradient(x: Any, W: Any, b: Any, v: Any, c: Any) -> Any:
+        start = np.concatenate([np.ravel(weights) for weights in (W, b, v, c)])
 
-        def value() -> float:
-            hidden = np.tanh(numbers["W"] @ np.array(x) + numbers["b"])
-            return float(numbers["v"] @ hidden + numbers["c"])
+        def value(weights: Any) -> Any:
+            W, b, v, c = weights[:15].reshape(5, 3), weights[15:20], weights[20:25], weights[25]
+            return v @ np.tanh(W @ np.array(x) + b) + c
 
-        slopes = {n: np.zeros_like(p) for n, p in numbers.items()}
-        for name, array in numbers.items():
-            for index in np.ndindex(array.shape):
-                before = array[index]
-                array[index] = before + step
-                after = value()
-                array[index] = before - step
-                slopes[name][index] = (after - value()) / (2 * step)
-                array[index] = before
-        return {n: s.tolist() for n, s in slopes.items()}
+        moves = step * np.eye(len(start))
+        return np.array([(value(start + m) - value(start - m)) / (2 * step) for m in moves])
 
     parts = check(NETWORK.format("tanh"), gradient, points=10)
     assert {parts[name].verdict for name in "Wb"} == {verdict}
 
 
-@pytest.mark.parametrize("settings", [{}, {"loss": "squared-error", "batch": 4}])
-@pytest.mark.parametrize("activation", sample(["tanh", "relu"], 2))
+@pytest.mark.parametrize(
+    ("activation", "settings"),
+    sample([(activation, settings) for settings in ({}, {"loss": "squared-error", "batch": 4})
+            for activation in ("relu", "tanh")], 4),
+)  # fmt: skip
 def test_single_precision_is_right(activation: str, settings: dict[str, Any]) -> None:
     single = np.float32
 
@@ -534,15 +412,14 @@ def test_single_precision_is_right(activation: str, settings: dict[str, Any]) ->
     def gradient(x: Any, target: Any = 0, factor: int = 1, **weights: Any) -> Any:
         arrays = [np.array(weights[n], single) for n in "Wbvc"]
         batch = list(zip(x, target, strict=True)) if settings else [(x, target)]
-        rows = [differentiate(*sample, *arrays) for sample in batch]
+        rows = [differentiate(*one, *arrays) for one in batch]
         means = [sum(parts) / single(len(rows)) for parts in zip(*rows, strict=True)]
         return {n: (factor * np.asarray(m)).tolist() for n, m in zip("Wbvc", means, strict=True)}
 
     graph = NETWORK.format(activation)
     parts = check(graph, gradient, **settings)
     assert {(part.verdict, part.mistake) for part in parts.values()} == {("right", "")}
-    doubled = check(graph, lambda **point: gradient(factor=2, **point), **settings)
-    assert {part.verdict for part in doubled.values()} == {"wrong"}
+    assert verdicts(graph, lambda **point: gradient(factor=2, **point), **settings) == {"wrong"}
 
 
 def test_single_precision_is_noted() -> None:
