@@ -68,33 +68,25 @@ def test_the_solution_is_right_in_the_sandbox(solution: Path) -> None:
                        for name, points in list_possible_points(number).items()))  # fmt: skip
 
 
-@pytest.mark.parametrize("number", range(1, 11))
+@pytest.mark.parametrize("number", sample(range(1, 11), 5))
 def test_each_stage_of_the_solution_is_right(number: int) -> None:
     result = cgprimer.check_engine(SOLUTION.define(), number)
     assert {part.verdict for part in result.parts} == {"right"}
     assert {part.name: part.possible for part in result.parts} == list_possible_points(number)
 
 
-@pytest.mark.parametrize(
-    "engine", sample([CLOSURES, *select("right: (along|parents).*")], 3), ids=str
-)
+@pytest.mark.parametrize("engine", sample([CLOSURES, *select("right: .*")], 3), ids=str)
 def test_other_right_engines_are_not_accused(engine: Submission) -> None:
-    for number in (2, 5, 6):
+    for number in (10,) if engine.note == "losses" else (2, 5, 6):
         result = cgprimer.check_engine(engine.define(), number)
         assert result.points == result.possible, [str(part) for part in result.parts]
         assert set(result.mistakes) <= WARNINGS
 
 
-@pytest.mark.parametrize("engine", select("right: losses"), ids=str)
-def test_usual_conventions_of_losses_are_right(engine: Submission) -> None:
-    result = cgprimer.check_engine(engine.define(), 10)
-    assert [part.verdict for part in result.parts] == ["right"] * 3
-
-
 # --- mistakes -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("engine", sample(select(r"(?!right).*: \d+"), 8), ids=str)
+@pytest.mark.parametrize("engine", sample(select(r"(?!right).*: \d+"), 12), ids=str)
 def test_a_mistake_is_named_and_no_right_number_is_shown(engine: Submission) -> None:
     result = cgprimer.check_engine(engine.define(), int(engine.note))
     assert result.mistakes[0] == engine.mistake
@@ -118,35 +110,21 @@ def test_only_the_earliest_cause_is_accused(engine: Submission) -> None:
         assert set(alone.mistakes) - WARNINGS <= {engine.mistake}, number
 
 
-@pytest.mark.parametrize(
-    ("changes", "mistakes"),
-    [
-        (
-            "-        self.grad = 1.0\n+        self.grad = self.data\n"
-            "-p.data -= self.rate * p.grad\n+p.data += self.rate * p.grad\n",
-            ("wrong seed", "sign"),
-        ),
-        (
-            "-1.0 - tanh(a) ** 2\n+1.0 - tanh(a)\n-parent.grad += value\n+parent.grad = value\n",
-            ("wrong derivative of tanh", "= instead of +="),
-        ),
-    ],
-)
-def test_independent_mistakes_are_both_named(changes: str, mistakes: tuple[str, ...]) -> None:
+def test_independent_mistakes_are_both_named() -> None:
+    changes = "-1.0 - tanh(a) ** 2\n+1.0 - tanh(a)\n-parent.grad += value\n+parent.grad = value\n"
+    mistakes = ("wrong derivative of tanh", "= instead of +=")
     assert cgprimer.check_engine(changed(changes)).mistakes[:2] == mistakes
 
 
 def test_inner_gradients_kept_is_a_note_and_not_a_mistake() -> None:
     (engine,) = select("recursion too deep: 5")
-    for number, single in ((6, True), (None, False)):
-        result = cgprimer.check_engine(engine.define(), number)
-        assert "inner gradients kept" not in result.mistakes
-        (part,) = (part for part in result.parts if part.note)
-        assert (part.verdict, part.note, part.mistake) == ("right", "inner gradients kept", "")
-        assert part.points == part.possible
-        assert "note: inner gradients kept" in str(part)
-        assert Result.from_dict(result.to_dict()) == result
-        assert single or set(result.mistakes) <= WARNINGS
+    result = cgprimer.check_engine(engine.define(), 6)
+    assert "inner gradients kept" not in result.mistakes
+    (part,) = (part for part in result.parts if part.note)
+    assert (part.verdict, part.note, part.mistake) == ("right", "inner gradients kept", "")
+    assert part.points == part.possible
+    assert "note: inner gradients kept" in str(part)
+    assert Result.from_dict(result.to_dict()) == result
 
 
 def test_a_tiny_step_does_not_pass_for_any_number() -> None:
@@ -216,10 +194,7 @@ def test_a_missing_method_is_named(method: str, stage: int) -> None:
 
 def test_each_stage_has_a_page() -> None:
     for stage in STAGES:
-        text = read_stage_page(stage.number)
-        assert text.startswith(f"# {stage.number}. ")
-        for heading in ("The idea.", "The formula.", "What to write.", "How it is checked."):
-            assert heading in text
+        assert read_stage_page(stage.number).startswith(f"# {stage.number}. ")
     for call in (build_engine_skeleton, read_stage_page):
         with refused(cgprimer.UsageError, "11"):
             call(11)
@@ -279,16 +254,12 @@ def test_nielsens_neuron() -> None:
 
 def test_the_command(solution: Path) -> None:
     folder, file = solution.parent, solution
-    done = here("check", "engine", file, "--stage", 5, cwd=folder)
-    assert "7 of 7 points" in done.stdout
     done = here("check", "engine", "--stage", 3, "--about", cwd=folder)
     assert done.stdout.startswith("# 3. Topological order")
     done = here("check", "engine", "--stage", 3, "--skeleton", cwd=folder)
     assert {"class Value:", "def topological_order(value):"} <= set(done.stdout.splitlines())
-    done = here("check", "engine", file, "--trace", "-e", "y = x*x + x", cwd=folder)
-    assert re.search(r"x +2 +5", done.stdout), done.stdout
-    draw = ("check", "engine", file, "--draw", "graph.svg")
-    assert here(*draw, cwd=folder).returncode == 0
+    draw = ("check", "engine", file, "--trace", "-e", "y = x*x + x", "--draw", "graph.svg")
+    assert re.search(r"x +2 +5", here(*draw, cwd=folder).stdout)
     assert (folder / "graph.svg").stat().st_size > 1000
     for wrong in (draw, ("check", "engine", "--about"), ("check", "engine", file, "--stage", 12)):
         assert here(*wrong, cwd=folder).returncode == 2
@@ -297,7 +268,7 @@ def test_the_command(solution: Path) -> None:
 # --- hostile engines and answers ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("engine", sample(select(".*: hostile .*"), 6), ids=str)
+@pytest.mark.parametrize("engine", sample(select(".*: hostile .*"), 12), ids=str)
 def test_a_hostile_engine_is_a_result(engine: Submission) -> None:
     result = cgprimer.check_engine(engine.define())
     assert result.failure is None
@@ -381,7 +352,7 @@ def list_answers() -> Iterator[tuple[Stage, list[Any]]]:
         yield stage, list(asked.by_stage[stage.number])
 
 
-@pytest.mark.parametrize("rounds", [10, pytest.param(1500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rounds", [3, pytest.param(800, marks=pytest.mark.slow)])
 def test_forged_answers_are_judged(rounds: int) -> None:
     draw = random.Random(0)
     for stage, answers in list_answers():
@@ -401,11 +372,10 @@ CHECKS: dict[str, tuple[str, Callable[[Any], Result]]] = {
         "def sgd(p, g, rate=0.1): return [a - rate*b for a, b in zip(p, g)]",
         lambda names: cgprimer.check_optimizer(names, "sgd"),
     ),
-    "engine": (SOLUTION.source, lambda names: cgprimer.check_engine(names, 3)),
 }
 
 
-@pytest.mark.parametrize("kind", sample([*CHECKS], 3))
+@pytest.mark.parametrize("kind", sample([*CHECKS], 2))
 def test_answers_of_any_structure_get_a_result(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     source, check = CHECKS[kind]
     run, draw = sandbox._run_notebook, random.Random(kind)

@@ -11,7 +11,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor, as_completed, wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -134,8 +134,15 @@ def check_all(
             if on_result:
                 on_result(len(first) - len(waiting) + n_finished, len(first))
     except (KeyboardInterrupt, MachineError) as error:
+        completed = [future for future in waiting if future.done() and not future.exception()]
         pool.shutdown(wait=False, cancel_futures=True)
-        stop_submissions()
+        running = [future for future in waiting if future.running()]
+        for _ in range(10):  # a submission that is just starting cannot be stopped yet
+            stop_submissions()
+            if not wait(running, 0.2).not_done:
+                break
+        for future in completed:
+            journal.add(waiting[future], future.result())
         if isinstance(error, MachineError):
             raise
         # After an interruption, finished results are returned, and the others are listed.
