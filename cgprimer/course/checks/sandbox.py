@@ -59,6 +59,7 @@ _MAX_OUTPUT_LENGTH = 4_000  # characters
 _MAX_STARTS = 3  # of a sandbox that does not start
 _RUN_NUMBERS = count()
 _running: set[subprocess.Popen[bytes]] = set()
+_stops: list[None] = []  # one entry per call of stop_submissions; what it ends is not started again
 
 
 class MachineError(CgprimerError):
@@ -234,6 +235,7 @@ def _check_forms(answers: Answers, requests: Sequence[Request], forms: Forms | N
 
 def stop_submissions() -> None:
     """End all running submissions, for example when the grader is interrupted."""
+    _stops.append(None)
     for process in list(_running):
         process.terminate()
 
@@ -305,6 +307,7 @@ def _run_sandbox(setup: dict[str, Any], limits: Limits) -> Transcript:
     Raises:
         MachineError: the sandbox cannot start.
     """
+    n_stops = len(_stops)
     for attempt in range(_MAX_STARTS):
         time.sleep(attempt)  # other processes may end in the meantime
         try:
@@ -320,6 +323,8 @@ def _run_sandbox(setup: dict[str, Any], limits: Limits) -> Transcript:
             last = transcript.printed.decode(errors="replace").strip().rpartition("\n")[2]
             ending = "it does not start in time" if transcript.late else "its process ended"
             reason = sanitize(last)[:300] or ending
+        if len(_stops) > n_stops:
+            break
     hint = "make sure that there is space for temporary files, and free processes and memory"
     raise MachineError(f"the sandbox cannot start: {reason}", hint=hint)
 
