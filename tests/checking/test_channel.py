@@ -22,26 +22,9 @@ HONEST: list[Any] = [
 ]
 CONTROL = b'{"protections": {"files": "kernel"}}\n{"ended": [0, 0, 0.1]}\n'
 ODD: tuple[Any, ...] = (
-    None,
-    True,
-    -1,
-    0,
-    10**400,
-    1e308,
-    float("inf"),
-    "",
-    "\ud800",
-    "\x1b[2J",
-    "x" * 10**5,
-    [],
-    [[]],
-    {},
-    {"value": 1},
-    {"failure": {}},
-    {"request": 1},
-    {"loaded": True},
-    {"kind": "time"},
-)
+    None, True, -1, 0, 10**400, 1e308, float("inf"), "", "\ud800", "\x1b[2J", "x" * 10**5, [], [[]],
+    {}, {"value": 1}, {"failure": {}}, {"request": 1}, {"loaded": True}, {"kind": "time"},
+)  # fmt: skip
 
 
 def lines(entries: list[Any]) -> bytes:
@@ -88,15 +71,17 @@ REFUSED = {
 def test_one_forged_line_and_no_answer_is_believed(name: str) -> None:
     read = outcome(lines(REFUSED[name]))
     assert read.values == ()
+    assert_refused(read)
+
+
+def assert_refused(read: Outcome) -> None:
     assert read.failure is not None
     assert read.failure.kind == "answers"
 
 
 @pytest.mark.parametrize("names", [b"\xed\xa0\x80\n", b"a b\n", b"-\n", b"x" * 100 + b"\n", b"\n"])
 def test_names_of_libraries_are_names(names: bytes) -> None:
-    failure = outcome(lines(HONEST), names).failure
-    assert failure is not None
-    assert failure.kind == "answers"
+    assert_refused(outcome(lines(HONEST), names))
 
 
 def changed(entry: Any, chance: random.Random) -> Any:
@@ -111,7 +96,7 @@ def changed(entry: Any, chance: random.Random) -> Any:
 
 def test_no_change_of_the_answers_raises_or_leaves_text_that_cannot_be_written() -> None:
     chance = random.Random(5)
-    for _ in range(3000):
+    for _ in range(500):
         data = bytearray(lines([changed(entry, chance) for entry in HONEST]))
         for _ in range(chance.randrange(3)):
             if data:
@@ -120,6 +105,5 @@ def test_no_change_of_the_answers_raises_or_leaves_text_that_cannot_be_written()
         failures = [v for v in (*read.values, read.failure) if isinstance(v, Failure)]
         assert all(failure.kind in KINDS and len(failure.message) <= 1000 for failure in failures)
         repr(read).encode()
-        json.dumps(
-            [v for v in read.values if not isinstance(v, Failure)], ensure_ascii=False
-        ).encode()
+        values = [v for v in read.values if not isinstance(v, Failure)]
+        json.dumps(values, ensure_ascii=False).encode()

@@ -11,16 +11,18 @@ from hypothesis import strategies as st
 
 import cgprimer
 from cgprimer import check_formula, rules
+from cgprimer.course.checks.check_results import Part, Result
 from tests.approval import approved, refused
-from tests.checking.submissions import sample
+from tests.checking.submissions import read_tables, sample
 from tests.cli.cli_tools import bad, good, read_json
 from tests.methods.graph_strategies import Case, cases
 
+TABLES = read_tables("formulas.txt")
 BOWL = "input x = 4, y = 5; z = 2*x^2 + 3*y^2"
 LECTURE = cgprimer.load("lecture")
 
 
-def verdicts(result: cgprimer.course.checks.check_results.Result) -> dict[str, str]:
+def verdicts(result: Result) -> dict[str, str]:
     return {part.name: part.verdict for part in result.parts}
 
 
@@ -37,75 +39,52 @@ def test_f17_the_wrong_component_is_named_and_no_right_value_said():
     assert check_formula(graph, "(16, 30)").points == 2
 
 
-RULES = [
-    "exp' = exp", "d(a^x)/dx = a^x*log(a)", "log' = 1/x", "d(log(x, b))/dx = 1/(x*log(b))",
-    "sin' = cos", "cos' = -sin", "tan' = sec^2", "sec' = sec*tan", "csc' = -csc*cot",
-    "cot' = -csc^2", "asin' = 1/sqrt(1-x^2)", "acos' = -1/sqrt(1-x^2)", "atan' = 1/(1+x^2)",
-    "asec' = 1/(abs(x)*sqrt(x^2-1))", "acsc' = -1/(abs(x)*sqrt(x^2-1))", "acot' = -1/(1+x^2)",
-    "sinh' = cosh", "cosh' = sinh", "tanh' = sech^2", "sech' = -sech*tanh", "csch' = -csch*coth",
-    "coth' = -csch^2", "asinh' = 1/sqrt(x^2+1)", "acosh' = 1/sqrt(x^2-1)", "atanh' = 1/(1-x^2)",
-    "asech' = -1/(x*sqrt(1-x^2))", "acsch' = -1/(abs(x)*sqrt(1+x^2))", "acoth' = 1/(1-x^2)",
-]  # fmt: skip
-SLIPS = [  # of slides, and of students
-    "coth' = -csch", "acsch' = -1/(x*sqrt(1+x^2))", "asec' = 1/(x*sqrt(x^2-1))",
-    "acsc' = -1/(x*sqrt(x^2-1))", "tan' = sec", "cos' = sin", "sech' = sech*tanh", "log' = x",
-    "d(a^x)/dx = x*a^(x-1)", "d(x^n)/dx = n*x^n", "asin' = 1/sqrt(1+x^2)", "sqrt' = 1/sqrt(x)",
-    "d(cos(x^2)) = -sin(x^2)", "d(sin(x)*x) = cos(x)", "tanh' = 1 - tanh",
-    "d(log(x)) = 1/log(x)", "d(sin(x)/x) = cos(x)", "abs' = abs/x*2",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("text", sample(RULES, 14))
-def test_d7_the_rules_of_the_table_hold(text):
-    found = check_formula(text)
-    assert found.points == found.possible == 1, str(found)
-    assert re.fullmatch("proven equal|equal at all 20 points tried", found.parts[0].message)
-
-
-@pytest.mark.parametrize("text", sample(SLIPS, 9))
-def test_f18_slips_are_refuted_by_a_point(text):
+def check_statement(text: str) -> Part:
     (part,) = check_formula(text).parts
+    return part
+
+
+@pytest.mark.parametrize("text", sample([row[0] for row in TABLES["rules of tables"]], 14))
+def test_d7_the_rules_of_the_table_hold(text):
+    part = check_statement(text)
+    assert part.points == part.possible == 1, str(part)
+    assert re.fullmatch("proven equal|equal at all 20 points tried", part.message)
+
+
+@pytest.mark.parametrize("text", sample([row[0] for row in TABLES["mistakes"]], 9))
+def test_f18_slips_are_refuted_by_a_point(text):
+    part = check_statement(text)
     assert (part.verdict, part.points) == ("wrong", 0), text
     assert re.match(
         r"at .* = .* the slope is \S+, but this formula (gives|has no)", part.evidence[0]
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "holds"),
-    [
-        ("(f*g)' = f'*g + f*g'", True), ("(f*g)' = f'*g'", False),
-        ("(f/g)' = (f'*g - f*g')/g^2", True), ("(f/g)' = (f'*g + f*g')/g^2", False),
-        ("(u/v)' = u'/v'", False), ("(f + g - h)' = f' + g' - h'", True),
-        ("d(f(g(x))) = f'(g(x))*g'(x)", True), ("d(f(g(x))) = f'(g(x))", False),
-        ("d(f(g(h(x)))) = f'(g(h(x)))*g'(h(x))*h'(x)", True), ("(c*f)' = c*f'", True),
-        ("(f^n)' = n*f^(n - 1)*f'", True), ("(f^n)' = n*f^(n - 1)*n'", None),
-        ("(f^g)' = f^g*(g'*log(f) + g*f'/f)", True), ("(u^2)' = 2*u'", False),
-        ("(f')' = f''", True), ("d(f*g) = f''", False), ("(fg)' = f'g + fg'", True),
-        ("(uv)' = u'v'", False), ("(f g)' = f' g + f g'", True), ("(f^2)' = 2ff'", True),
-        ("d(f(g(x))) = f'(g(x))g'(x)", True), ("(f/g)' = (f'g - fg')/g^2", True),
-        ("(fg)'' = f''g + 2f'g' + fg''", None),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "holds"), TABLES["rules about any functions"])
 def test_rules_about_any_functions(text, holds):
-    if holds is None:
+    if holds == "None":
         with pytest.raises(cgprimer.CgprimerError):
             check_formula(text)
         return
-    (part,) = check_formula(text).parts
-    assert (part.verdict == "right") is holds
-    assert part.message.startswith("holds for " if holds else "does not hold for ")
+    part = check_statement(text)
+    assert (part.verdict == "right") is (holds == "True")
+    assert part.message.startswith("holds for " if holds == "True" else "does not hold for ")
     assert ("= exp(x/2) + 1" in part.message) is ("f" in text)
 
 
+@pytest.mark.parametrize(("text", "points"), TABLES["statements"])
+def test_statements_are_asked_on_every_branch_and_with_constants(text, points):
+    assert check_statement(text).points == float(points)
+
+
 def test_domains_are_tried_on_both_sides():
-    (part,) = check_formula("asec' = 1/(x*sqrt(x^2-1))", points=6).parts
-    assert part.verdict == "wrong"
-    assert "at x = -" in part.evidence[0]
-    (part,) = check_formula("d(x^2) = 2*exp(log(x))").parts
-    assert part.verdict == "wrong"
-    assert "has no value" in part.evidence[0]
-    assert check_formula("log' = exp(-log(x))").points == 1  # where log has a value
+    for text, evidence in (
+        ("asec' = 1/(x*sqrt(x^2-1))", "at x = -"),
+        ("d(x^2) = 2*exp(log(x))", "has no value"),
+    ):
+        part = check_statement(text)
+        assert part.verdict == "wrong"
+        assert evidence in part.evidence[0]
 
 
 def test_formulas_by_name_in_order_with_inner_variables_and_constants():
@@ -129,7 +108,7 @@ def test_some_components_may_be_numbers_and_some_missing():
 
 
 @given(cases(most=3), st.data())
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=2, deadline=None)
 def test_right_formulas_of_random_graphs_are_right_and_others_are_not(case: Case, data):
     name = data.draw(st.sampled_from([*case.graph.inputs, *case.graph.parameters]))
     right = rules(case.graph, name, inner="substitute").result
@@ -154,18 +133,9 @@ def test_numbers_are_compared_to_the_digits_that_are_given():
     assert check_formula(graph, "8, 1.5", wrt=["x1", "x2"], at={"x1": 1, "x2": 7}).points == 1
 
 
-@pytest.mark.parametrize(
-    ("answer", "mistake"),
-    [
-        ("-4*x, 6*y", "sign"),
-        ("8*x, 6*y", "factor 2 too much"),
-        ("2*x, 6*y", "factor 2 missing"),
-        ("6*y, 4*x", "parameters swapped"),
-    ],
-)
+@pytest.mark.parametrize(("answer", "mistake"), TABLES["bowl"])
 def test_likely_mistakes_are_named(answer, mistake):
-    found = check_formula(cgprimer.parse(BOWL), answer)
-    assert found.mistakes == (mistake,)
+    assert check_formula(cgprimer.parse(BOWL), answer).mistakes == (mistake,)
 
 
 def test_the_inner_derivative_that_is_missing_is_named():
@@ -184,33 +154,13 @@ def test_arrays_are_answered_number_by_number_or_whole():
     assert verdicts(found)["w2"] == "wrong"
 
 
-@pytest.mark.parametrize(
-    ("graph", "answer", "said"),
-    [
-        (BOWL, "16", "1 ... 2 ... x ... y"),
-        (BOWL, "16,5; 30,5", "dx ="),
-        (BOWL, "16, 30, 2", "3 ... 2"),
-        (BOWL, "dx = 16, 30", ""),
-        (BOWL, "dx = 16, dx = 30", "x"),
-        (BOWL, "dx = 16, dq = 30", "'dq'"),
-        (BOWL, "4*xx, 6*y", "'x'"),
-        (BOWL, "4*x(, 6*y", "1 ... 2"),
-        (BOWL, "4*x+, 6*y", "<answer for x>:1:5"),
-        (BOWL, "4*pow(x, 2), 6*y", "a^b"),
-        (BOWL, "x[0], 6*y", "[0]"),
-        ("d(sin(x)) = cos(y)", None, "'y'"),
-        ("d(sin(x)*y*z)= 1", "2", ""),
-        ("d(sin(a)*b)= 1", None, ""),
-        ("sin(x) = 1", None, ""),
-        ("d(sin(x)) =", None, ""),
-        ("d(log(x - 50)) = 1/(x - 50)", None, "--at x=21"),
-        ("input x = -1; y = log(x)", "2", ""),
-    ],
-)
-def test_what_cannot_be_read_is_said(graph, answer, said):
-    made = graph if graph[:2] in ("d(", "si") else cgprimer.parse(graph)
-    with refused(cgprimer.CgprimerError, said):
-        check_formula(made, answer)
+@pytest.mark.parametrize(("graph", "answer", "contains"), TABLES["refused"])
+def test_what_cannot_be_read_is_said(graph, answer, contains):
+    text = BOWL if graph == "BOWL" else graph
+    with refused(cgprimer.CgprimerError, contains.strip("_")):
+        check_formula(
+            cgprimer.parse(text) if "; " in text else text, None if answer == "None" else answer
+        )
 
 
 HUGE = [
@@ -228,20 +178,14 @@ def test_huge_powers_end_in_a_verdict_or_an_error(text):
 
 @pytest.mark.slow
 def test_a_proof_that_takes_too_long_is_given_up():
-    (part,) = check_formula("d(x) = 1 + 0.5^9^9^9^9").parts
-    assert part.message == "equal at all 20 points tried"
-    assert check_formula("sin' = cos").parts[0].message == "proven equal"
+    assert check_statement("d(x) = 1 + 0.5^9^9^9^9").message == "equal at all 20 points tried"
+    assert check_statement("sin' = cos").message == "proven equal"
 
 
 def test_proofs_do_not_import_from_the_current_folder(tmp_path):
     (tmp_path / "sympy.py").write_text("open('stolen', 'w').close()")
     assert "right" in good("check", "formula", "sin' = cos", cwd=tmp_path)
     assert not (tmp_path / "stolen").exists()
-
-
-def test_intermediate_results_may_leave_the_range_of_doubles():
-    assert check_formula("d(x) = exp(900*x)*exp(-900*x)").points == 1
-    assert check_formula("d(x) = 10^4000/10^3999 - 9").points == 1
 
 
 def test_the_command(tmp_path):
@@ -261,16 +205,8 @@ def test_the_command(tmp_path):
     assert "<answer for x>:1:5" in bad("check", "formula", "bowl.cg", "4*x+, 1", cwd=tmp_path)
 
 
-@pytest.mark.parametrize(
-    "statement", ["d(e^x) = e^x", "d(pi*x^2) = 2*pi*x", "d/de(e^2) = 2*e", "(e^f)' = f'*e^f"]
-)
-def test_constants_of_a_statement_are_numbers_on_both_sides(statement):
-    (part,) = check_formula(statement).parts
-    assert part.verdict == "right"
-
-
 def test_a_statement_has_no_file_and_no_calls_before():
-    (part,) = check_formula("d(sqrt(x^2)) = 1").parts
+    part = check_statement("d(sqrt(x^2)) = 1")
     assert (part.verdict, part.mistake, "other possible mistakes" in part.message) == (
         "wrong", "absolute value", False
     )  # fmt: skip
@@ -290,19 +226,6 @@ def test_formulas_are_asked_on_every_branch():
     assert check_formula(unit, right, wrt=["w", "b", "v"]).points == 3
 
 
-@pytest.mark.parametrize(
-    ("statement", "points"),
-    sample(
-        [("relu' = 1", 0), ("relu' = step", 1), ("abs' = 1", 0), ("abs' = sign", 1),
-         ("d(max(x, 1)) = 1", 0), ("d(max(x, 1)) = step(x - 1)", 1), ("d(clamp(x, -1, 1)) = 1", 0),
-         ("d(where(less(x, 0), x, 2*x)) = 2", 0), ("d(relu(x - 30)) = 0", 0)],
-        4,
-    ),
-)  # fmt: skip
-def test_statements_are_asked_on_every_branch(statement, points):
-    assert check_formula(statement).points == points
-
-
 def test_a_wrong_integer_close_to_the_right_one_gets_no_points():
     graph = cgprimer.parse("input x = 2; y = 121*x")
     assert check_formula(graph, "120").points == 0
@@ -313,6 +236,5 @@ def test_a_wrong_integer_close_to_the_right_one_gets_no_points():
 
 def test_an_infinite_prediction_explains_nothing() -> None:
     """At the values rounded down, 1 and -1, the slope of asec is infinite."""
-    statement = "d(asec(x)) = 1/(x*sqrt(x^2 - 1))"
-    (part,) = cgprimer.check_formula(statement).parts
+    part = check_statement("d(asec(x)) = 1/(x*sqrt(x^2 - 1))")
     assert part.mistake == "wrong derivative of a function"
