@@ -24,15 +24,10 @@ def ladder(rungs: int) -> cgprimer.ExpressionGraph:
 
 
 def test_too_many_paths_are_counted_and_not_walked():
-    with pytest.raises(PathLimitError, match="1,048,576 paths") as caught:
+    with refused(PathLimitError, "1,048,576 paths ... 10,000 ... `limit=N`"):
         cgprimer.gradient(ladder(20), method="path-sum")
-    assert "10,000" in caught.value.message
-    assert "`limit=N`" in caught.value.hint
     with refused(PathLimitError, "10^60"):
         cgprimer.gradient(ladder(200), method="path-sum")
-
-
-def test_the_path_limit_is_a_choice():
     graph = ladder(6)
     with refused(PathLimitError, "64 ... 63"):
         cgprimer.gradient(graph, method="path-sum", limit=63)
@@ -108,15 +103,18 @@ def test_nothing_leads_from_there_to_here(method):
     assert found == pytest.approx(expected, abs=1e-9)
 
 
-@pytest.mark.parametrize("method", ["finite-difference", "reverse-over-finite-difference", "nope"])
-def test_second_derivatives_need_a_first_in_one_run(method):
-    with refused(UsageError):
-        cgprimer.hessian(GRAPH, method=method)
-
-
-def test_symbolic_formulas_have_no_inner_variables_to_move_again():
-    with refused(UsageError, "'xx'"):
-        cgprimer.hessian(GRAPH, wrt=["ab", "xx"], method="forward-over-symbolic")
+@pytest.mark.parametrize(
+    ("wrt", "method", "contains"),
+    [
+        ("ab", "finite-difference", ""),
+        ("ab", "reverse-over-finite-difference", ""),
+        ("ab", "nope", ""),
+        (["ab", "xx"], "forward-over-symbolic", "'xx'"),  # formulas have no inner variables
+    ],
+)
+def test_second_derivatives_need_a_first_in_one_run(wrt, method, contains):
+    with refused(UsageError, contains):
+        cgprimer.hessian(GRAPH, wrt=wrt, method=method)
 
 
 @pytest.mark.parametrize("wrong", ["xw = k*xa", None, ["xw = k*xa"]])
@@ -127,27 +125,22 @@ def test_a_text_is_no_graph(wrong):
 
 
 @pytest.mark.parametrize("method", EXACT)
-def test_a_pole_does_not_spoil_its_neighbours(method):
-    graph = cgprimer.parse("xw = sqrt(b) + a*xa")
-    found = cgprimer.gradient(graph, {"a": 2.0, "b": 0.0, "xa": 3.0}, method=method)
-    assert found == {"b": np.inf, "a": 3.0}
-    many = cgprimer.jacobian(cgprimer.parse("xb = 2*a; xc = sqrt(a)"), {"a": 0.0}, method=method)
-    assert many == {"xb": {"a": 2.0}, "xc": {"a": np.inf}}
-
-
-@pytest.mark.parametrize("method", EXACT)
-def test_a_constant_outside_its_domain_hides_no_derivative(method):
-    for text in ("2*q + sqrt(-0.3)", "2*q + 1/0", "q*xa + log(0)"):
-        graph = cgprimer.parse(f"xw = {text}; input xa = 2; parameter q = 1")
-        assert cgprimer.gradient(graph, method=method) == {"q": 2.0}, text
-
-
-@pytest.mark.parametrize("method", EXACT)
-def test_far_out_no_method_overflows(method):
-    graph = cgprimer.parse("xs = sigmoid(k); xw = softplus(k); output xs, xw")
-    for k, slope in ((-1000.0, 0.0), (1000.0, 1.0)):
-        found = cgprimer.jacobian(graph, {"k": k}, method=method)
-        assert found == {"xs": {"k": 0.0}, "xw": {"k": slope}}
+@pytest.mark.parametrize(
+    ("text", "at", "expected"),
+    [
+        ("xw = sqrt(b) + a*xa", {"a": 2, "b": 0, "xa": 3}, {"xw": {"b": np.inf, "a": 3.0}}),
+        ("xb = 2*a; xc = sqrt(a)", {"a": 0}, {"xb": {"a": 2.0}, "xc": {"a": np.inf}}),
+        ("xw = 2*q + sqrt(-0.3)", {"q": 1}, {"xw": {"q": 2.0}}),
+        ("xw = 2*q + 1/0", {"q": 1}, {"xw": {"q": 2.0}}),
+        ("xw = q*xa + log(0)", {"q": 1, "xa": 2}, {"xw": {"q": 2.0}}),
+        ("xs = sigmoid(k); xw = softplus(k)", {"k": -1e3}, {"xs": {"k": 0.0}, "xw": {"k": 0.0}}),
+        ("xs = sigmoid(k); xw = softplus(k)", {"k": 1e3}, {"xs": {"k": 0.0}, "xw": {"k": 1.0}}),
+    ],
+)
+def test_poles_undefined_constants_and_large_numbers_spoil_no_derivative(
+    text, at, expected, method
+):
+    assert cgprimer.jacobian(cgprimer.parse(text), at, method=method) == expected
 
 
 @pytest.mark.parametrize("name", ["max", "min"])

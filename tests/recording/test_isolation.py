@@ -7,6 +7,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -19,26 +20,14 @@ from cgprimer.recording.recording_state import State
 
 
 def in_threads(*functions: Callable[[], Any]) -> list[Any]:
-    """What functions return that run beside each other, with many changes from one to the next."""
-    found: list[Any] = [None] * len(functions)
-
-    def run(place: int) -> None:
-        try:
-            found[place] = functions[place]()
-        except Exception as error:
-            found[place] = error
-
+    """Return the results of functions that run at the same time, with many changes of threads."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
-        threads = [threading.Thread(target=run, args=(i,)) for i in range(len(functions))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(len(functions)) as pool:
+            return [future.result() for future in [*map(pool.submit, functions)]]
     finally:
         sys.setswitchinterval(before)
-    return found
 
 
 def test_no_grad_is_of_its_thread_and_is_over_when_it_is_over() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import copy
 import math
 import pickle
@@ -96,22 +97,19 @@ def test_an_array_of_numpys_own_does_not_swallow_values() -> None:
     assert isinstance(caught.value.__cause__, UsageError)
 
 
-def new_parameter_each_turn(*, quietly: bool) -> None:
+def replace_parameter(context: contextlib.AbstractContextManager[Any]) -> None:
     w = Value([1.0, 2.0])
     for _ in range(2):
         (w * w).sum().backward()
-        if quietly:
-            with no_grad():
-                w = w - 0.1 * w.grad
-        else:
+        with context:
             w = w - 0.1 * w.grad
 
 
 def test_a_parameter_that_is_replaced_is_told_how_it_stays_one() -> None:
     with warned(UserWarning, "w -="), pytest.raises(TypeError, match="NoneType"):
-        new_parameter_each_turn(quietly=False)
+        replace_parameter(contextlib.nullcontext())
     with refused(errors.DifferentiationError, "w -= ... w = w -"):
-        new_parameter_each_turn(quietly=True)
+        replace_parameter(no_grad())
 
 
 def test_values_that_were_given_are_copied_with_their_gradient() -> None:
