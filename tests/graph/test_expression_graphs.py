@@ -1,10 +1,11 @@
-"""Names, roles and order of a graph, its two dictionaries, and its values."""
+"""Names, roles and order of a graph, its two dictionaries and values; generated networks."""
 
 from __future__ import annotations
 
 import json
 import math
 import re
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -14,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cgprimer
+from cgprimer import networks
 from cgprimer.errors import MissingValueError, UsageError
 from tests.approval import refused
 from tests.tape.tape_running import POINTS, texts
@@ -35,18 +37,18 @@ def test_the_lectures_two_dictionaries() -> None:
 @pytest.mark.parametrize(
     ("text", "variables"),
     [
-        ("xd = xb + xa; xc = xa*xb", ("xb", "xa", "xd", "xc")),
-        ("xp = xb; xw = xc + xp", ("xb", "xp", "xc", "xw")),  # xp is free before xc, and earlier
-        ("xd = xc + xa; xc = xb", ("xa", "xb", "xc", "xd")),
-        ("xz = xq; xa = xq", ("xq", "xz", "xa")),
-        ("input xk, xj; xw = xj*xk", ("xk", "xj", "xw")),
-        ("output xb; xa = 1; xb = 2", ("xb", "xa")),
-        ("x9 = 1; x10 = 2; x2 = x9 + x10", ("x9", "x10", "x2")),
-        ("input xfree = 1; xw = 2", ("xfree", "xw")),
+        ("xd = xb + xa; xc = xa*xb", "xb xa xd xc"),
+        ("xp = xb; xw = xc + xp", "xb xp xc xw"),  # xp is free before xc, and earlier
+        ("xd = xc + xa; xc = xb", "xa xb xc xd"),
+        ("xz = xq; xa = xq", "xq xz xa"),
+        ("input xk, xj; xw = xj*xk", "xk xj xw"),
+        ("output xb; xa = 1; xb = 2", "xb xa"),
+        ("x9 = 1; x10 = 2; x2 = x9 + x10", "x9 x10 x2"),
+        ("input xfree = 1; xw = 2", "xfree xw"),
     ],
 )
 def test_vertices_come_in_topological_order_ties_by_first_appearance(text, variables) -> None:
-    assert cgprimer.parse(text).variables == variables
+    assert " ".join(cgprimer.parse(text).variables) == variables
 
 
 def test_roles() -> None:
@@ -243,3 +245,67 @@ def test_a_missing_value_is_named_with_the_mistyped_name_that_has_one() -> None:
 def test_a_point_that_does_not_fit_is_a_usage_error(at, contains: str) -> None:
     with refused(UsageError, contains):
         cgprimer.parse(LECTURE).evaluate({"xa": 0.5, **TRUTH, **at})
+
+
+MADE = {
+    "mlp": partial(networks.mlp, "3-4-2"),
+    "units": partial(networks.mlp, "3-4-2", scalars=True, activation="sigmoid"),
+    "neuron": partial(networks.neuron, 3),
+    "chain": partial(networks.chain, 5),
+    "polynomial": partial(networks.polynomial, 4),
+    "recurrent": partial(networks.recurrent, 3),
+    "random": partial(networks.random, 8),
+}
+
+
+@pytest.mark.parametrize("kind", MADE)
+def test_networks_with_initializers_declare_every_value(kind: str) -> None:
+    graph, numbers = MADE[kind](values=False), MADE[kind](seed=0)
+    assert graph.initializers.keys() == {*graph.inputs, *graph.parameters}
+    assert (graph.inputs, graph.parameters) == (numbers.inputs, numbers.parameters)
+    assert graph.shapes == numbers.shapes
+    for name in graph.definitions:
+        assert graph.expression(name) == numbers.expression(name)
+    values = graph.evaluate()
+    assert all(np.isfinite(values[name]).all() for name in graph.outputs)
+
+
+def test_weights_before_a_rectifier_have_the_variance_of_he() -> None:
+    graph = networks.mlp("9-4-2", activation="relu", values=False)
+    laws = {name: law.name for name, law in graph.initializers.items()}
+    assert laws == {"x": "uniform", "W1": "he", "b1": "zeros", "W2": "glorot", "b2": "zeros"}
+    units = networks.mlp("8-4-2", activation="relu", values=False, scalars=True)
+    assert units.initializers["w1_3_2"].arguments == (0.5,)
+    assert units.initializers["w2_1_4"].arguments == (-1.0, 1.0)
+
+
+@pytest.mark.parametrize("sizes", ["4-2-1", "2-3-3-2", "1-1"])
+def test_units_and_matrices_are_the_same_function(sizes: str) -> None:
+    matrices = networks.mlp(sizes, activation="sigmoid", output="tanh", seed=3)
+    units = networks.mlp(sizes, activation="sigmoid", output="tanh", seed=3, scalars=True)
+    (name,) = matrices.outputs
+    expected = [units.evaluate({})[output] for output in units.outputs]
+    assert np.ravel(matrices.evaluate({})[name]).tolist() == pytest.approx(expected, rel=1e-14)
+    assert len(units.parameters) == sum(
+        int(np.prod(matrices.shapes[p])) for p in matrices.parameters
+    )
+
+
+def test_the_recurrent_unit_is_the_lecture_s() -> None:
+    graph = networks.recurrent(3)
+    at = {"w": 0.5, "u": 1, "x1": 1, "x2": 2, "x3": 3}  # case F4
+    assert graph.evaluate(at)["xh3"] == pytest.approx(0.998146762128968, rel=1e-12)
+    found = cgprimer.gradient(graph, at)
+    assert found["w"] == pytest.approx(0.003687663930367874, rel=1e-12)
+    assert found["u"] == pytest.approx(0.011246733018121341, rel=1e-12)
+
+
+def test_a_seed_decides_everything_and_every_expression_leads_to_the_output() -> None:
+    graphs = [networks.random(30, inputs=3, seed=seed) for seed in range(8)]
+    assert len({graph.source.text for graph in graphs}) == 8
+    assert networks.random(30, inputs=3, seed=4).source.text == graphs[4].source.text
+    for graph in graphs:
+        assert graph.outputs == ("xo",)
+        assert {*graph.leads_to} >= {f"xv{k}" for k in range(1, 30)}
+        assert set(graph.inputs) == {"x1", "x2", "x3"}
+        assert abs(graph.evaluate({})["xo"]) < 100

@@ -21,11 +21,9 @@ STEP = mpmath.mpf("1e-20")
 
 def value_of(name: str, operands: Sequence[object]) -> object:
     """A primitive on mpmath's numbers."""
-    return (
-        operands[0]
-        if name == "stop_gradient"
-        else symbolic_arithmetic.mpmath_function(name)(*operands)
-    )
+    if name == "stop_gradient":
+        return operands[0]
+    return symbolic_arithmetic.mpmath_function(name)(*operands)
 
 
 def moved(

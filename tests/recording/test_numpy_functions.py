@@ -49,9 +49,6 @@ def compiled(call: str) -> tuple[Callable[..., Any], tuple[Any, ...]]:
 
 CALLS = [(name, call) for name, call in read_calls() if name != "refused"]
 REFUSED = [call for name, call in read_calls() if name == "refused"]
-ABOVE_ONE = ("arccosh",)
-UNARY = [u for u in UFUNCS if u.nin == 1]
-BINARY = [u for u in UFUNCS if u.nin == 2 and u is not np.matmul]
 
 
 def agrees(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
@@ -101,15 +98,12 @@ def test_calls_that_would_give_other_numbers_are_refused(call: str) -> None:
         function(*map(Value, args))
 
 
-@pytest.mark.parametrize("ufunc", UNARY, ids=[u.__name__ for u in UNARY])
-def test_functions_of_one_operand(ufunc: Any) -> None:
-    agrees(ufunc, (A + (ufunc.__name__ in ABOVE_ONE),))
-    agrees(ufunc, (0.4 + (ufunc.__name__ in ABOVE_ONE),))
-
-
-@pytest.mark.parametrize("ufunc", BINARY, ids=[u.__name__ for u in BINARY])
-def test_functions_of_two_operands_of_unlike_shapes(ufunc: Any) -> None:
-    for args in ((A, B), (A, ROW), (TALL[:, :1], ROW), (0.3, ROW), (A, 0.7)):
+@pytest.mark.parametrize("ufunc", UFUNCS, ids=lambda u: u.__name__)
+def test_functions_of_one_or_two_operands_of_unlike_shapes(ufunc: Any) -> None:
+    offset = ufunc is np.arccosh
+    unary = [(A + offset,), (0.4 + offset,)]
+    binary = [(A, B), (A, ROW), (TALL[:, :1], ROW), (0.3, ROW), (A, 0.7)]
+    for args in [(A, TALL)] if ufunc is np.matmul else [unary, binary][ufunc.nin - 1]:
         agrees(ufunc, args)
 
 
@@ -189,12 +183,8 @@ def test_norm_and_standard_deviation_have_torchs_gradient(
     np.testing.assert_allclose(array.grad, gradient, atol=1e-15)
 
 
-@pytest.mark.parametrize("index", [CUBE[0] > 0.5, (..., CUBE[0] > 0.5), (slice(1), CUBE[0] > 0.5)])
-def test_a_mask_stands_for_as_many_axes_as_it_has(index: Any) -> None:
-    data = CUBE if isinstance(index, tuple) else CUBE[0]
-    x = Value(data)
-    np.testing.assert_array_equal(x[index].data, data[index])
-    (x[index] ** 2).sum().backward()
-    chosen = np.zeros(data.shape)
-    chosen[index] = 1.0
-    np.testing.assert_allclose(x.grad, 2 * data * chosen)
+def test_a_mask_stands_for_as_many_axes_as_it_has() -> None:
+    mask = CUBE[0] > 0.5
+    agrees(lambda x: x[mask] ** 2, (CUBE[0],))
+    for index in ((..., mask), (slice(1), mask)):
+        agrees(lambda x, index=index: x[index] ** 2, (CUBE,))
