@@ -124,10 +124,12 @@ def texts(browser: Any, query: str) -> list[str]:
 
 
 def press(browser: Any, *keys: str) -> None:
+    """Press keys: characters, and names such as HOME."""
     from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.keys import Keys
 
     for key in keys:
-        ActionChains(browser).send_keys(key).perform()
+        ActionChains(browser).send_keys(getattr(Keys, key, key)).perform()
 
 
 def move(browser: Any, query: str, value: object, event: str = "input") -> None:

@@ -68,8 +68,6 @@ def test_a_comparison_is_light_or_dark(browser: Any, tmp_path: Path) -> None:
 
 
 def test_snapshots_of_a_boundary_are_played_by_keys(browser: Any, tmp_path: Path) -> None:
-    from selenium.webdriver.common.keys import Keys
-
     graph = cgprimer.parse("xo = sigmoid(a*x1 + b*x2 + c)")
     data = cgprimer.make_classes("gaussians", graph, samples=40)
     run = cgprimer.train(graph, data, epochs=6, batch_size=20)
@@ -77,7 +75,7 @@ def test_snapshots_of_a_boundary_are_played_by_keys(browser: Any, tmp_path: Path
     path.write_text(learning_page(run, data), encoding="utf-8")
     page = opened(browser, path)
     boundaries = []
-    for key, number, step in ((Keys.HOME, 1, 0), (Keys.END, 7, 12)):
+    for key, number, step in (("HOME", 1, 0), ("END", 7, 12)):
         press(page, key)
         assert texts(page, "#count") == [f"snapshot {number} of 7"]
         assert texts(page, "#what")[0].startswith(f"step {step}, loss ")
@@ -87,7 +85,7 @@ def test_snapshots_of_a_boundary_are_played_by_keys(browser: Any, tmp_path: Path
     weights = [w.text.split() for w in page.find_elements("css selector", ".weight")]
     assert [name for name, *_ in weights] == ["a", "b", "c"]
     assert float(weights[0][1]) == pytest.approx(run.parameters["a"], rel=1e-3)
-    press(page, Keys.HOME, "d", " ")
+    press(page, "HOME", "d", " ")
     assert page.find_element("tag name", "html").get_attribute("data-look") == "dark"
     assert texts(page, "#play") == ["pause"]
 
@@ -95,15 +93,13 @@ def test_snapshots_of_a_boundary_are_played_by_keys(browser: Any, tmp_path: Path
 def test_the_curtain_of_rounds_lifts_with_the_events(
     browser: Any, tmp_path: Path, backup_run: cgprimer.TrainingRun
 ) -> None:
-    from selenium.webdriver.common.keys import Keys
-
     path = tmp_path / "page.html"
     path.write_text(rounds_page(backup_run, until=6), encoding="utf-8")
     page = opened(browser, path)
     events = [e for e in list_events(backup_run, record_of(backup_run)) if e.time <= 6]
     widths = [page.find_element("id", "curtain").rect["width"]]
     for number, event in enumerate(events[1:], start=2):
-        press(page, Keys.RIGHT)
+        press(page, "RIGHT")
         shown = [page.find_element("id", name).text for name in ("count", "what", "server")]
         assert shown == [f"event {number} of {len(events)}", event.words, event.server]
         widths.append(page.find_element("id", "curtain").rect["width"])

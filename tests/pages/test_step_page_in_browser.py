@@ -267,27 +267,24 @@ def test_sliders_and_boxes_follow_each_other_and_can_be_reset(browser: Any, tmp_
 
 
 def test_the_keyboard_does_it_all(browser: Any, tmp_path: Path) -> None:
-    from selenium.webdriver.common.keys import Keys
-
     page = open_steps(browser, tmp_path, LECTURE)
     place = "return [state.frames[state.walk], data.walks[state.walk].method]"
     last = len(stepping(LECTURE).walk("reverse").steps) - 1
-    right = Keys.ARROW_RIGHT
     for keys, expected_place in (
         (["2"], [0, "reverse"]),
-        ([right, right, right, Keys.ARROW_LEFT], [2, "reverse"]),
-        ([Keys.END], [last, "reverse"]),
-        ([Keys.HOME, "3"], [0, "path-sum"]),
+        (["ARROW_RIGHT"] * 3 + ["ARROW_LEFT"], [2, "reverse"]),
+        (["END"], [last, "reverse"]),
+        (["HOME", "3"], [0, "path-sum"]),
     ):
         press(page, *keys)
         assert page.execute_script(place) == expected_place
-    press(page, "2", Keys.PAGE_DOWN)
+    press(page, "2", "PAGE_DOWN")
     assert texts(page, "#lines li.lit .code") == ["bar_xw = 1"]
     color = "return getComputedStyle(document.body).backgroundColor"
     light = page.execute_script(color)
     press(page, "d")
     assert page.execute_script(color) != light
-    press(page, Keys.HOME, "+", "+", "+", " ")
+    press(page, "HOME", "+", "+", "+", " ")
     wait(page, "getIndex() >= 2")
     press(page, " ")
     stopped = page.execute_script("return getIndex()")
@@ -295,7 +292,7 @@ def test_the_keyboard_does_it_all(browser: Any, tmp_path: Path) -> None:
     assert page.execute_script("return getIndex()") == stopped
     focused = set()
     for _ in range(26):  # Tab goes round; whatever has the focus is framed
-        press(page, Keys.TAB)
+        press(page, "TAB")
         outline, what = page.execute_script(
             "const a = document.activeElement; "
             "return [getComputedStyle(a).outlineStyle, a.id || a.getAttribute('aria-label')]"
