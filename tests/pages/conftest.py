@@ -21,16 +21,13 @@ SHARED = "x0 = sin(xa)*k; xw = x0 + sin(xa)\ninput xa=1; parameter k=2"
 # The lecture's network F1: the derivatives of arrays are known.
 F1 = """input x[2] = [1, 2]; parameter w1[2,2] = [[1, -1], [.5, -2]], w2[2] = [1, 3], y = 1
 xh = x @ w1; xr = relu(xh); xp = xr @ w2; xL = (xp - y)^2"""
-FLAGS = (
+FLAGS = (  # in addition to those of chromedriver
     "--headless=new",
     "--no-sandbox",
     "--disable-gpu",
     "--disable-dev-shm-usage",
     "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
     "--disable-component-update",
-    "--disable-sync",
     "--hide-scrollbars",
 )
 

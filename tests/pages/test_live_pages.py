@@ -135,10 +135,7 @@ def port(path: Path) -> Iterator[int]:
 def ask(port: int, path: str, host: str | None = None, method: str = "GET") -> Any:
     """Return the answer to a request, with its text."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-    connection.putrequest(method, path, skip_host=host is not None)
-    if host is not None:
-        connection.putheader("Host", host)
-    connection.endheaders()
+    connection.request(method, path, headers={} if host is None else {"Host": host})
     answer = connection.getresponse()
     answer.text = answer.read().decode()  # type: ignore[attr-defined]
     connection.close()

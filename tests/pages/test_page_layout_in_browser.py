@@ -103,12 +103,6 @@ def test_the_current_row_and_line_are_in_sight_and_no_row_is_cut(
     graph = cgprimer.parse("\n".join(lines).replace("x0", "xa"))
     at = {"xa": 0.5, "p0": 0.1, "p1": -0.2, "p2": 0.3}
     open_steps(browser, tmp_path, graph, at, level="operations", methods=["reverse"])
-    browser.find_element("id", "whole").click()
-    whole = """const a = $('graph').getBoundingClientRect();
-      const b = $('picture').getBoundingClientRect();
-      return a.width <= b.width && a.height <= b.height"""
-    assert measured(browser, whole)
-    browser.find_element("id", "whole").click()
     steps = browser.execute_script("return data.walks[0].steps.length")
     for index in (0, steps // 3, steps - 1, 60, 5):
         assert browser.execute_script(
@@ -208,8 +202,6 @@ def test_the_curtain_of_rounds_is_over_the_picture(
     for side, share in zip(("top", "bottom"), edges, strict=True):
         expected = picture["top"] + share * picture["height"]
         assert curtain[side] == pytest.approx(expected, abs=0.01 * picture["height"])
-    assert seen == sorted(seen), "what happens now is out of sight"
-    assert picture["width"] >= 600
+    assert seen == sorted(seen), "the current event is out of sight"
     assert across <= 0
-    boxes = [b.rect for b in found.find_elements("css selector", "button, select, input")]
-    assert size[0] > 700 or min(min(b["width"], b["height"]) for b in boxes if b["width"]) >= 44
+    assert picture["width"] >= 600

@@ -56,7 +56,7 @@ def test_a_page_is_complete_loads_nothing_and_is_reproducible(tmp_path: Path) ->
     text = path.read_text(encoding="utf-8")
     assert len(text.encode()) < 150_000
     sources = re.findall(r"<\w[^>]*\b(?:src|href)=[\"']?([^\"'>]*)", text)
-    assert all(source.startswith("data:") for source in sources)
+    assert {source.partition(":")[0] for source in sources} == {"data"}
     assert set(re.findall(r"https?://[^\"' ]+", text)) == {"http://www.w3.org/2000/svg"}
     assert not re.search(r"eval\(|new Function", text)
     data = read_data(text)
@@ -107,8 +107,6 @@ def test_options_of_finite_differences(
     data = read_data(Path("a.html").read_text(encoding="utf-8"))
     assert data["h"] == 1e-3
     assert [w["scheme"] for w in (data["walks"][3], data["others"][0])] == ["forward", "central"]
-    page = cgprimer.step(TINY, method="finite-difference", h=1.0)
-    assert read_data(page)["h"] == 1.0
 
 
 # --- slides and animations ------------------------------------------------------------------------
@@ -216,7 +214,6 @@ def test_progress_is_shown_on_a_terminal_only(
         ("-e xw=p* -o a.html", ""),
         ("lecture -o a.jpg", ".html, .gif"),
         ("lecture -o missing/a.html", "folder"),
-        ("lecture -o file/a.html", "folder"),
         ("lecture -o file --format png", "it is a file"),
         ("lecture -o .", ".html, .gif"),
         ("lecture -o a.gif --format png", ""),

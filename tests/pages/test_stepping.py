@@ -233,10 +233,6 @@ def test_a_shift_of_a_finite_difference_is_visible_in_the_text(h: float | None) 
             text = format_shifted_value(value, unmoved)
             assert (text != format_shifted_value(unmoved, unmoved)) == (value != unmoved)
             assert measure_text(text, LETTER) < 12 * 0.62 * LETTER + 18
-            parts = text.replace("… ", "0 ").split(" ")
-            written = float(parts[0].removeprefix("≈")) - unmoved
-            shift = float(parts[1] + parts[2]) if len(parts) == 3 else written
-            assert value == unmoved or shift == pytest.approx(value - unmoved, rel=0.1)
             n_shifted += value != unmoved
     assert n_shifted > 4
 
