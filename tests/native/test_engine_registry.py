@@ -150,15 +150,6 @@ def test_the_minimum_work_is_the_documented_one() -> None:
         assert tuple(engine.minimum_work(tape) for tape in (scalars, small, large)) == expected
 
 
-def test_the_engine_numpy_leaves_arrays_and_complex_numbers_to_plain() -> None:
-    numpy = ENGINES["numpy"]
-    run = numpy.compile(cgprimer.tape(cgprimer.parse("input x[2]; parameter k; xo = k*x")))
-    result = run({"x": np.array([[1.0, 2.0]])}, {"k": 3.0}, 1)["xo"]
-    np.testing.assert_array_equal(result, [[3.0, 6.0]])
-    run = numpy.compile(cgprimer.tape(cgprimer.parse("xw = k*xa")), dtype="complex128")
-    np.testing.assert_array_equal(run({"xa": np.array([1 + 1j])}, {"k": 2.0}, 1)["xw"], [2 + 2j])
-
-
 # --- the engine of a program, by tape, number of samples and request ------------------------------
 
 SAMPLES = (None, 0, 20, 1_000, 10_000_000)

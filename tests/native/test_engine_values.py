@@ -78,6 +78,45 @@ def test_derivative_tapes_of_random_graphs_have_the_values_of_their_instructions
     check(tape, engine, columns, scalars, int(np.sum(near)), dtype=dtype, scale=scale)
 
 
+EXTRAS = ("", "+ b", "- b + c", "+ 1", "+ x0*x1", "- x1", "+ w0*x0", "- (w1*x1 - b)", "+ w0*x9")
+
+
+@st.composite
+def sums_of_products(draw: st.DrawFn) -> str:
+    """Draw graphs of sums over equal values, with other operations between the products."""
+    inputs = [f"x{i}" for i in range(draw(st.integers(3, 5)))]
+    known, lines = list(inputs), []
+    for layer in range(draw(st.integers(1, 2))):
+        terms = draw(st.lists(st.sampled_from(known), min_size=3, max_size=5, unique=True))
+        for j in range(draw(st.integers(3, 5))):
+            text = ""
+            for i, value in enumerate(draw(st.permutations(terms))):
+                weights = [f"w{i}*", f"v{j}*", "2*", "(p*q)*", *[f"u{i}{j}*"] * 12, ""]
+                text += f" {draw(st.sampled_from('+-'))} {draw(st.sampled_from(weights))}{value}"
+            extra = draw(st.sampled_from(EXTRAS))
+            shape = draw(st.sampled_from(["{}", "{}", "({})^2", "-({})", "x1*({})"]))
+            lines.append(f"xy{layer}_{j} = {shape.format(f'{text} {extra}'.strip())}")
+        known += [line.partition(" ")[0] for line in lines if line.startswith(f"xy{layer}")]
+    outputs = [name for name in known if name not in inputs]
+    chosen = draw(st.lists(st.sampled_from(outputs), min_size=1, unique=True))
+    return "\n".join([*lines, f"output {', '.join(chosen)}"])
+
+
+@pytest.mark.parametrize("engine", ["numpy", "interpreted"])
+@settings(RANDOM, max_examples=20)
+@given(sums_of_products(), st.integers(0, 99))
+def test_sums_of_products_and_their_gradients_are_exact_for_integers(
+    engine: str, text: str, seed: int
+) -> None:
+    """Plans turn these sums into matrices, outer products and multiply-adds."""
+    graph, random = cgprimer.parse(text), np.random.default_rng(seed)
+    for tape in [tape_of(text), *[gradient_tape(graph) for _ in graph.parameters[:1]]]:
+        columns = {n: random.integers(-2, 3, 5) * 1.0 for n in tape.of_kind("column")}
+        scalars = {n: float(random.integers(-2, 3)) for n in tape.of_kind("scalar")}
+        largest = max(np.max(np.abs(v)) for v in instruction_values(tape, columns, scalars))
+        check(tape, engine, columns, scalars, 5, scale=max(1.0, largest))
+
+
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 2.0, 0.5, np.inf, -np.inf, np.nan)
 
 
