@@ -28,7 +28,8 @@ PER_SAMPLE, SUMMED = (
 def test_plans_are_approved(name: str) -> None:
     sums = name not in PER_SAMPLE
     if name.startswith("a network"):  # the layers and their reverse pass are matrices
-        tape = gradient_tape(network(2, 4, 4, 3, bypass="bypass" in name))
+        sizes, bypass = ((2, 4, 4, 3), True) if "bypass" in name else ((4, 8, 8, 1), False)
+        tape = gradient_tape(network(*sizes, bypass=bypass))
     else:
         tape = cgprimer.tape(cgprimer.parse((SUMMED if sums else PER_SAMPLE)[name]))
     passes = format_passes(tape, sums=sums)
@@ -38,8 +39,9 @@ def test_plans_are_approved(name: str) -> None:
 
 
 def test_constant_factors_leave_a_sum_only_within_bounds() -> None:
-    tape = optimize(cgprimer.tape(cgprimer.parse("xw = (32*xa)*(32*xb)*xc")))
-    assert abs(extract_constant_factors(tape)[1]["xw"]) <= 64
+    for a, b, expected in ((8, 8, 64), (8, 9, 1), (0.125, 0.125, 1 / 64), (0.125, 0.1, 1)):
+        tape = optimize(cgprimer.tape(cgprimer.parse(f"xw = ({a}*xa)*({b}*xb)*xc")))
+        assert extract_constant_factors(tape)[1] == {"xw": expected}
 
 
 # --- the work grows with the tape ----------------------------------------------------------------
