@@ -10,16 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from .gradient_peers import lecture_gradient
-from .harness import THREADS, Contestant, Skipped
+from .gradient_peers import lecture_gradient, skip_unless
+from .harness import THREADS, Contestant
 from .workloads import LECTURE, LECTURE_TRUTH, Workload
 
 RATE = 1e-6
-
-
-def _check_single_samples(batch: int) -> None:
-    if batch != 1:
-        raise Skipped("has no batches")
 
 
 def numba_loop(work: Workload, batch: int) -> Contestant:
@@ -108,7 +103,7 @@ def torch_loop(work: Workload, batch: int) -> Contestant:
 
 
 def micrograd_loop(work: Workload, batch: int) -> Contestant:
-    _check_single_samples(batch)
+    skip_unless(batch == 1, "has no batches")
     from micrograd.engine import Value
 
     function = work.function
@@ -129,7 +124,7 @@ def micrograd_loop(work: Workload, batch: int) -> Contestant:
 
 def original_module(work: Workload, batch: int) -> Contestant:
     """Prepare the module of the lecture; its gradient differs, so only its time is compared."""
-    _check_single_samples(batch)
+    skip_unless(batch == 1, "has no batches")
     os.environ.setdefault("MPLBACKEND", "Agg")
     from ComputationalGraphPrimer import ComputationalGraphPrimer
 

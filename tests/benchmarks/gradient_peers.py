@@ -34,27 +34,10 @@ def engines() -> list[str]:
     return [engine.name for engine in cgprimer.engines() if engine.available]
 
 
-def check_lecture(work: Workload) -> None:
-    if work.name != "W1":
-        raise Skipped("written for the lecture graph")
-
-
-def check_network(work: Workload) -> None:
-    if not work.layers:
-        raise Skipped("has no matrix form")
-
-
-def check_compile_time(work: Workload, seconds_per_operation: float) -> None:
-    """Skip a library that would compile for more than a minute."""
-    seconds = seconds_per_operation * work.operations
-    if seconds > 60:
-        raise Skipped(f"compiling would take about {seconds:.0f} s")
-
-
-def check_memory(work: Workload) -> None:
-    """Skip a library that keeps more intermediate values than fit into memory."""
-    if work.operations * work.samples > KEPT_VALUES:
-        raise Skipped(f"keeps all {work.operations * work.samples:.2g} intermediate values")
+def skip_unless(condition: object, reason: str) -> None:
+    """Leave a contestant out of the table unless a condition holds."""
+    if not condition:
+        raise Skipped(reason)
 
 
 def lecture_gradient(xa: Array, target: Array, p: Array) -> tuple[Array, Array]:
@@ -70,7 +53,7 @@ def lecture_gradient(xa: Array, target: Array, p: Array) -> tuple[Array, Array]:
 
 
 def numpy_tuned(work: Workload) -> Contestant:
-    check_lecture(work)
+    skip_unless(work.name == "W1", "written for the lecture graph")
     arguments = work.columns["xa"], work.target, work.start
 
     def run() -> Result:
@@ -81,7 +64,7 @@ def numpy_tuned(work: Workload) -> Contestant:
 
 
 def numba_fused(work: Workload) -> Contestant:
-    check_lecture(work)
+    skip_unless(work.name == "W1", "written for the lecture graph")
     import numba
 
     numba.set_num_threads(min(THREADS, numba.config.NUMBA_NUM_THREADS))
@@ -164,7 +147,7 @@ def network_form(start: Sequence[Array], x: Array, y: Array) -> Form:
 
 def matrix_form(work: Workload) -> Form:
     """Return a network as its matrices, as the users of other libraries would write it."""
-    check_network(work)
+    skip_unless(work.layers, "has no matrix form")
     start = [part for layer in work.matrices(work.start) for part in layer]
     form = network_form(start, work.points(), work.target[:, None])
     return replace(form, vector=lambda p: work.vector(list(zip(p[::2], p[1::2], strict=True))))
@@ -183,7 +166,8 @@ def jax_gradient(form: Form) -> Contestant:
 
 
 def jax_scalars(work: Workload) -> Contestant:
-    check_compile_time(work, 0.008)  # measured: 15 to 31 s for 3,200 operations
+    seconds = 0.008 * work.operations  # measured: 15 to 31 s for 3,200 operations
+    skip_unless(seconds <= 60, f"compiling would take about {seconds:.0f} s")
     return jax_gradient(scalar_form(work))
 
 
@@ -202,12 +186,14 @@ def torch_gradient(form: Form) -> Contestant:
 
 
 def torch_scalars(work: Workload) -> Contestant:
-    check_memory(work)
+    values = work.operations * work.samples
+    skip_unless(values <= KEPT_VALUES, f"keeps all {values:.2g} intermediate values")
     return torch_gradient(scalar_form(work))
 
 
 def casadi_map(work: Workload) -> Contestant:
-    check_compile_time(work, 0.0005)
+    seconds = 0.0005 * work.operations
+    skip_unless(seconds <= 60, f"compiling would take about {seconds:.0f} s")
     import casadi
 
     inputs = casadi.SX.sym("x", len(work.inputs))
@@ -231,7 +217,8 @@ def casadi_map(work: Workload) -> Contestant:
 
 
 def autograd(work: Workload) -> Contestant:
-    check_memory(work)
+    values = work.operations * work.samples
+    skip_unless(values <= KEPT_VALUES, f"keeps all {values:.2g} intermediate values")
     import autograd.numpy as anp
     from autograd import value_and_grad
 

@@ -15,7 +15,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from .harness import THREADS, Cell, Figure
+from .harness import Cell, Figure
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "internals" / "performance.md"
@@ -68,46 +68,28 @@ class Table:
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def describe_machine() -> dict[str, Any]:
+def describe_machine() -> str:
     """Return the machine, the versions and the date of a measurement."""
     processor, flags = platform.processor() or platform.machine(), ""
     with contextlib.suppress(OSError):
         about = Path("/proc/cpuinfo").read_text()
         lines = dict(re.findall(r"^(model name|flags)\s*: (.*)", about, re.MULTILINE))
         processor, flags = lines.get("model name", processor), lines.get("flags", "")
-    vectors = [flag for flag in ("avx512f", "avx2", "avx") if flag in flags.split()]
-    versions = {}
+    vectors = next((flag for flag in ("avx512f", "avx2", "avx") if flag in flags.split()), "")
+    versions = []
     for name in PACKAGES:
         with contextlib.suppress(metadata.PackageNotFoundError):
-            versions[name] = metadata.version(name)
-    with contextlib.suppress(OSError, subprocess.CalledProcessError):
-        command = ["git", "rev-parse", "--short=8", "HEAD"]
-        commit = subprocess.check_output(command, cwd=ROOT, text=True, stderr=subprocess.DEVNULL)
-        versions["cgprimer"] = f"{metadata.version('cgprimer')} at commit {commit.strip()}"
-    return {
-        "processor": f"{processor} ({vectors[0]})" if vectors else processor,
-        "cores": os.cpu_count(),
-        "threads": THREADS,
-        "virtual": "hypervisor" in flags,
-        "system": platform.platform().partition("-with")[0],
-        "python": platform.python_version(),
-        "versions": versions,
-        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
-    }
-
-
-def machine_sentence(machine: Mapping[str, Any]) -> str:
-    """Return the description of a machine for the page."""
-    versions = dict(machine["versions"])
-    cgprimer = versions.pop("cgprimer", "of unknown version")
+            versions.append(f"{name} {metadata.version(name)}")
+    command = ["git", "rev-parse", "--short=8", "HEAD"]
+    git = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     return "; ".join([
-        f"{machine['processor']}, {machine['cores']} cores"
-        f"{', a virtual machine' if machine['virtual'] else ''}",
-        machine["system"],
-        f"Python {machine['python']}",
-        ", ".join(f"{name} {version}" for name, version in versions.items()),
-        f"cgprimer {cgprimer}",
-        f"{machine['date']}.",
+        processor + (f" ({vectors})" if vectors else "") + f", {os.cpu_count()} cores"
+        + (", a virtual machine" if "hypervisor" in flags else ""),
+        platform.platform().partition("-with")[0],
+        f"Python {platform.python_version()}",
+        ", ".join(versions),
+        f"cgprimer {metadata.version('cgprimer')} at commit {git.stdout.strip()}",
+        datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d."),
     ])  # fmt: skip
 
 
@@ -127,15 +109,13 @@ def replace_tables(page: str, name: str, tables: Sequence[str]) -> str:
     return "".join(parts)
 
 
-def replace_machines(page: str, machines: Mapping[str, Mapping[str, Any]]) -> str:
+def replace_machines(page: str, machines: Mapping[str, str]) -> str:
     """Return the page with the machines of its sections; other sentences about them stay."""
-    sections: dict[str, list[str]] = {}
-    for name, machine in machines.items():
-        sections.setdefault(machine_sentence(machine), []).append(name.replace("_", " "))
-    sentences = [
-        sentence if len(sections) == 1 else f"Sections {', '.join(names)}: {sentence}"
-        for sentence, names in sections.items()
-    ]
+    sentences = []
+    for machine in dict.fromkeys(machines.values()):
+        names = [name.replace("_", " ") for name, other in machines.items() if other == machine]
+        some = len(names) < len(machines)
+        sentences.append((f"Sections {', '.join(names)}: " if some else "") + machine)
     text = f"**Machine.** {' '.join(sentences)}"
     return re.sub(r"\*\*Machine\.\*\* .*; \d{4}-\d\d-\d\d\.", lambda _: text, page)
 
@@ -145,7 +125,7 @@ def load_results() -> dict[str, Any]:
     return json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
 
 
-def save_results(name: str, cells: Sequence[Cell], machine: Mapping[str, Any]) -> None:
+def save_results(name: str, cells: Sequence[Cell], machine: str) -> None:
     """Replace the recorded figures of one section; each cell is a line of the file."""
     results = load_results() | {name: {"machine": machine, "cells": list(map(asdict, cells))}}
     sections = []

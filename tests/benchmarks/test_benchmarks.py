@@ -200,7 +200,7 @@ def test_recording_replaces_one_section(tmp_path: Path, monkeypatch: pytest.Monk
     rows = "| call | time |\n| --- | ---: |\n| grad | 1.23 |\n| draw | 12,346* |\n\n## Whole"
     assert rows in after
     assert after.partition("## Whole")[2] == before.partition("## Whole")[2]
-    assert f"**Machine.** Sections single calls: {report.describe_machine()['processor']}" in after
+    assert f"**Machine.** Sections single calls: {report.describe_machine()}" in after
     assert report.recorded_cells(report.load_results()["single_calls"]) == cells
 
 
