@@ -19,9 +19,8 @@ from tests.approval import approved
 from . import __main__ as command
 from . import report
 from .harness import Cell, Contestant, Figure, Result, Settings, Skipped, measure, relative_error
-from .random_graphs import KINDS, random_expressions
 from .sections import loss_and_gradient
-from .workloads import create_workload, network
+from .workloads import KINDS, create_workload, network, random_expressions
 
 QUICK = ("--quick", "--budget", "0")
 

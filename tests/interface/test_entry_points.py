@@ -14,7 +14,7 @@ import pytest
 import cgprimer
 from tests.cli.cli_tools import environment, write_package
 
-from .commands import FILES
+from .comparing import FILES
 
 RECORDED: dict[str, Any] = json.loads(
     Path(__file__).with_name("entry_points.json").read_text("utf-8")

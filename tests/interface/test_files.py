@@ -13,8 +13,7 @@ import pytest
 import cgprimer
 from tests.cli.cli_tools import good
 
-from .commands import FILES
-from .comparing import differences
+from .comparing import FILES, differences
 
 RUNS = ("run", "lbfgs", "moons", "batchnorm", "workers", "float32", "interrupted")
 

@@ -11,8 +11,7 @@ import pytest
 
 from tests.cli.cli_tools import here
 
-from .commands import FILES, contents, numbers_in, summarize
-from .comparing import differences, missing_numbers
+from .comparing import FILES, contents, differences, missing_numbers, numbers_in, summarize
 
 RUNS: list[dict[str, Any]] = json.loads(Path(__file__).with_name("runs.json").read_text("utf-8"))
 TOLERANCE = 1e-9  # of numbers, unless a run has another one

@@ -21,7 +21,6 @@ from scipy.optimize import OptimizeWarning, curve_fit
 import cgprimer
 
 from ...fitting import nist
-from ..epoch_peers import numba_loop
 from ..harness import (
     Cell,
     Contestant,
@@ -34,7 +33,7 @@ from ..harness import (
 )
 from ..report import Table, fixed, milliseconds
 from ..workloads import create_workload
-from .stochastic_gradient_descent import train_call
+from .stochastic_gradient_descent import numba_loop, train_call
 
 
 def _digits(figure: Figure) -> str:
