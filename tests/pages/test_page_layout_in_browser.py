@@ -119,15 +119,6 @@ def test_the_current_row_and_line_are_in_sight_and_no_row_is_cut(
         ) == [True, True, 0]
 
 
-def test_forty_parameters_leave_room_for_the_graph(browser: Any, tmp_path: Path) -> None:
-    open_steps(browser, tmp_path, cgprimer.parse(f"xout = {FORTY}"), FORTY_AT)
-    for place in ("chooseWalk(1); goTo(0)", "goTo(60)", "goTo(120)", "chooseWalk(3); goTo(50)"):
-        heights = browser.execute_script(
-            f"{place}; return ['picture', 'trace', 'program'].map(id => $(id).clientHeight)"
-        )
-        assert min(heights[: 1 if "3" in place else 3]) > 340, place
-
-
 @pytest.mark.parametrize("graph", [LECTURE, MAZUR], ids=["lecture", "mazur"])
 def test_a_telephone(browser: Any, tmp_path: Path, graph: cgprimer.ExpressionGraph) -> None:
     open_steps(browser, tmp_path, graph, dark=True, size=(390, 844))
