@@ -80,29 +80,13 @@ def test_default_method_and_seed() -> None:
     assert trace(example("lecture"), method="forward").wrt == "xa"  # the only input
 
 
-BACKWARD = [  # of the lecture: dL/dy_pred, grad_w2, grad_h (0 where h < 0), grad_w1
-    ("bar_y_pred", "2*(y_pred - y)", [[2.0]]),
-    ("bar_w2", "transpose(h_relu) @ bar_y_pred", [[4.0], [0.0]]),
-    ("bar_h_relu", "bar_y_pred @ transpose(w2)", [[2.0, 6.0]]),
-    ("bar_h", "bar_h_relu*less(0, h)", [[2.0, 0.0]]),
-    ("bar_w1", "transpose(x) @ bar_h", [[2.0, 0.0], [4.0, 0.0]]),
-]
-
-
 def test_back_propagation_is_listed_as_matrices() -> None:
+    """Compare dL/dy_pred, dL/dw2, dL/dh (0 where h < 0) and dL/dw1 with those of the lecture."""
     found = trace(example("matrix_backpropagation"), method="reverse")
-    steps = {row.name: row for row in found.backward}
-    for name, formula, value in BACKWARD:
-        assert steps[name].expression in (formula, formula.replace("(y_pred - y)", "v1"))
-        assert steps[name].value.tolist() == value
-        assert found.row(name.removeprefix("bar_")).derivative.tolist() == value
     approved(str(found))
+    short = trace(example("matrix_backpropagation"), method="reverse", level="variables")
     for style in ("latex", "csv", "markdown"):
-        approved(
-            trace(example("matrix_backpropagation"), method="reverse", level="variables").to_table(
-                style
-            )
-        )
+        approved(short.to_table(style))
     shown = read_json("trace", "matrix_backpropagation", "--method", "reverse")
     rows = {row["name"]: row for row in shown["rows"]}
     assert (rows["h"]["value"], rows["h"]["adjoint"]) == ([[2, -5]], [[2, 0]])
@@ -226,28 +210,12 @@ def test_latex_table() -> None:
     assert "e-" not in text
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("a*-b", r"a \cdot \left(-b\right)"),
-        ("-a*b", r"-a \, b"),
-        ("a + -b", r"a + \left(-b\right)"),
-        ("a - -b*c", r"a - \left(-b \, c\right)"),
-        ("a - (b - c)", r"a - \left(b - c\right)"),
-        ("--a", r"-\left(-a\right)"),
-        ("2*3*x", r"2 \cdot 3 \, x"),
-        ("x*2", r"x \cdot 2"),
-        ("2*3^k", r"2 \cdot {3}^{k}"),
-        ("(a + b)^2", r"{\left(a + b\right)}^{2}"),
-        ("2*(3/4)", r"2 \cdot \frac{3}{4}"),
-        ("2*(a/4)", r"2 \, \frac{a}{4}"),
-        ("x*1e-9", r"x \, \left(1 \cdot 10^{-9}\right)"),
-        ("2^-a", r"{2}^{-a}"),
-        ("max(-a, 2*3)", r"\max\left(-a, 2 \cdot 3\right)"),
-    ],
-)
-def test_latex_of_expressions(text: str, expected: str) -> None:
-    assert latex(parse_expression(text)) == expected
+def test_latex_of_expressions() -> None:
+    texts = (
+        "a*-b", "-a*b", "a + -b", "a - -b*c", "a - (b - c)", "--a", "2*3*x", "x*2", "2*3^k",
+        "(a + b)^2", "2*(3/4)", "2*(a/4)", "x*1e-9", "2^-a", "max(-a, 2*3)",
+    )  # fmt: skip
+    approved("\n".join(f"{text}: {latex(parse_expression(text))}" for text in texts))
 
 
 @pytest.mark.parametrize(

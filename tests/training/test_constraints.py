@@ -13,17 +13,12 @@ from hypothesis import strategies as st
 import cgprimer
 from cgprimer.errors import UsageError
 from cgprimer.training.constraints import (
-    Constraints,
-    constraints,
     project_to_norm_ball,
     shrink_towards_zero,
 )
 from cgprimer.training.data import Dataset
 from cgprimer.training.objective import Objective
-from cgprimer.training.optimizers import OPTIMIZERS, optimizer
-from cgprimer.training.parameter_vector import ParameterVectors
 from cgprimer.training.schedules import rates
-from cgprimer.training.update_rules import record_update
 from tests.approval import refused
 from tests.training.training_graphs import PLAIN, lecture, lecture_data, line_data
 
@@ -95,19 +90,6 @@ def test_other_norms_are_scaled_down(p: float) -> None:
     assert project_to_norm_ball(values, 9.0, p) is values
 
 
-def test_constraints_are_recorded_with_the_rule() -> None:
-    arguments: dict[str, Any] = {
-        "l2": 0.1, "l1": 0.1, "bounds": {"ab": (0, 1)}, "freeze": ["cd"], "scale": {"ab": 2},
-    }  # fmt: skip
-    made = constraints(ParameterVectors(lecture()), **arguments)
-    for name, state in (("sgd", 0), ("adam", 2), ("nesterov", 1)):
-        rule = record_update(made.constrain_rule(optimizer(name)))
-        assert len(rule.columns) == 2 + 6 + state
-    assert Constraints().constrain_rule(OPTIMIZERS["sgd"]) is OPTIMIZERS["sgd"]
-    neutral = constraints(ParameterVectors(lecture()), l2=0, l1=0, scale={"ab": 1})
-    assert neutral.columns == {}
-
-
 def test_frozen_parameters_are_not_differentiated_and_need_a_value() -> None:
     free = np.array([1.0, 0.0, 0.0, 1.0])
     objective, whole = Objective(lecture(), free=free), Objective(lecture())
@@ -159,10 +141,10 @@ def test_schedules(schedule: str, arguments: dict[str, Any], expected: list[floa
     made = rates(schedule, 1.0, 3, 2, **arguments)
     assert made(0, 6) == pytest.approx(expected, rel=1e-14)
     assert made(3, 5) == pytest.approx(expected[3:5], rel=1e-14)
+    graph, data = cgprimer.parse("xw = k*xa"), Dataset.from_arrays({"xa": [1, 1]}, {"xw": [0, 0]})
     for engine in ("plain", "cpu"):
         run = cgprimer.train(
-            cgprimer.parse("xw = k*xa"), Dataset.from_arrays({"xa": [1.0, 1.0]}, {"xw": [0, 0]}),
-            optimizer="sgd", learning_rate=1.0, loss="out", epochs=3, batch_size=1, engine=engine,
-            schedule=schedule, start={"k": 0.0}, **arguments,
+            graph, data, optimizer="sgd", learning_rate=1.0, loss="out", epochs=3, batch_size=1,
+            engine=engine, schedule=schedule, start={"k": 0.0}, **arguments,
         )  # fmt: skip
         assert run.parameters["k"] == pytest.approx(-sum(expected), rel=1e-14)

@@ -33,6 +33,10 @@ PYTORCH: dict[str, tuple[dict[str, Any], tuple[float, float]]] = {
     "adagrad": ({}, (0.6070533697156035, 0.597078602033693)),
     "rmsprop": ({}, (2.7930176097023636, -0.8597871174459242)),
     "adam": ({}, (1.9299048476773637, -0.2677904458663325)),
+    "adam, written": (
+        {"optimizer": ADAM, "hyper": {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}},
+        (1.9299048476773637, -0.2677904458663325),
+    ),
     "adamw": ({"hyper": {"weight_decay": 0.1}}, (1.7542807416932917, -0.1633611555826618)),
     "sgd with l2": ({"l2": 0.1}, (2.6133279906231164, -0.598189424295372)),
 }
@@ -42,9 +46,10 @@ PYTORCH: dict[str, tuple[dict[str, Any], tuple[float, float]]] = {
 @pytest.mark.parametrize("name", PYTORCH)
 def test_a_hundred_steps_are_those_of_pytorch(name: str, engine: str) -> None:
     settings, expected = PYTORCH[name]
+    settings = {"optimizer": name.partition(" ")[0], **settings}
     run = cgprimer.train(
-        line(), line_data(), optimizer=name.partition(" ")[0], engine=engine, start=START,
-        epochs=100, learning_rate=0.02, schedule="constant", batch_size=None, **settings,
+        line(), line_data(), engine=engine, start=START, epochs=100, learning_rate=0.02,
+        schedule="constant", batch_size=None, **settings,
     )  # fmt: skip
     assert (run.parameters["k"], run.parameters["b"]) == pytest.approx(expected, rel=1e-10)
 
@@ -68,8 +73,6 @@ def test_first_step_of_adam_is_the_rate_times_the_sign() -> None:
     assert float(after[2]) == 1
     assert adam(zero, np.array([100.0, 0.0]), state, rate=0.5)[0] == pytest.approx([-0.5, 0.0])
     assert (zero == 0).all()  # updates do not modify their arguments
-    with refused(UsageError, "'adan' ... 'adam'"):
-        optimizer("adan")
 
 
 @pytest.mark.parametrize(
@@ -107,16 +110,6 @@ def test_updates_use_the_gradients_of_batches(
     np.testing.assert_equal(data.columns, before)
 
 
-@pytest.mark.parametrize("engine", ["numpy", "cpu"])
-def test_adam_as_a_written_rule(engine: str) -> None:
-    settings: dict[str, Any] = {"epochs": 4, "learning_rate": 0.05, "engine": engine}
-    known = cgprimer.train(lecture(), lecture_data(), **settings)
-    hyper = {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}
-    found = cgprimer.train(lecture(), lecture_data(), optimizer=ADAM, hyper=hyper, **settings)
-    assert found.parameters == pytest.approx(known.parameters, rel=1e-13)
-    assert found.step_losses == pytest.approx(known.step_losses, rel=1e-12)
-
-
 def test_state_of_a_written_rule_starts_at_zero_or_a_given_value() -> None:
     rule = optimizer("v = mu*v + g; p = p - rate*v", {"mu": 0.5, "v": 2.0})
     assert rule.hyper == {}
@@ -151,34 +144,28 @@ def test_state_that_is_common_to_all_parameters(
 
 
 @pytest.mark.parametrize(
-    ("text", "hyper", "values", "marked"),
+    ("text", "marked"),
     [
-        ("v = 0.9*v + g", {}, "p", "v"),
-        ("p = p - rate*sqr(g)", {}, "'sqr' ... 'sqrt'", "sqr"),
-        ("p = p - rate*g/0", {}, "", "rate*g/0"),
-        ("p = p - rate*g/s; s = s + g^2", {}, "s ... 0", "rate*g/s"),
-        ("p = p - rate*g/sqrt(s); s = s + g^2", {}, "", "rate*g/sqrt(s)"),
-        ("p = p - rate*log(-abs(g))", {}, "nan", "log(-abs(g))"),
-        ("v = mu*v + g; p = p - rate*v", {}, "'mu' ... --hyper mu=", "mu"),
-        ("p = p - rat*g", {}, "'rat' ... 'rate'", "rat"),
-        ("g = 2*g; p = p - rate*g", {}, "g", "g"),
-        ("p = p*rate", {}, "g", "p"),
-        ("p = p - rate*sum(g)", {}, "", "sum(g)"),
-        ("p = p - rate*", {}, "", " "),
-        ("parameter v = 2; p = p - g", {}, "", "v"),
-        ("v = mu*v + g; p = p - rate*v", {"mu": 0.9, "nu": 1}, "'nu' ... v ... mu", ""),
+        ("v = 0.9*v + g", "v"), ("p = p - rate*sqr(g)", "sqr"), ("p = p - rate*g/0", "rate*g/0"),
+        ("p = p - rate*g/s; s = s + g^2", "rate*g/s"), ("p = p - rate*", " "),
+        ("p = p - rate*g/sqrt(s); s = s + g^2", "rate*g/sqrt(s)"), ("p = p - rat*g", "rat"),
+        ("p = p - rate*log(-abs(g))", "log(-abs(g))"), ("v = mu*v + g; p = p - rate*v", "mu"),
+        ("g = 2*g; p = p - rate*g", "g"), ("p = p*rate", "p"), ("p = p - rate*sum(g)", "sum(g)"),
+        ("parameter v = 2; p = p - g", "v"),
     ],
-)
-def test_wrong_rules_are_marked_in_their_text(
-    text: str, hyper: dict[str, float], values: str, marked: str
-) -> None:
-    with refused(CgprimerError, values) as caught:
-        optimizer(text, hyper)
-    if marked:
-        lines = str(caught.value).splitlines()
-        carets = next(k for k, one in enumerate(lines) if set(one.strip()) == {"^"})
-        begin = lines[carets].index("^")
-        assert lines[carets - 1].ljust(99)[begin : begin + lines[carets].count("^")] == marked
+)  # fmt: skip
+def test_wrong_rules_are_marked_in_their_text(text: str, marked: str) -> None:
+    with refused(CgprimerError) as caught:
+        optimizer(text)
+    lines = str(caught.value).splitlines()
+    carets = next(k for k, one in enumerate(lines) if set(one.strip()) == {"^"})
+    begin = lines[carets].index("^")
+    assert lines[carets - 1].ljust(99)[begin : begin + lines[carets].count("^")] == marked
+
+
+def test_unknown_hyperparameters_are_refused() -> None:
+    with refused(UsageError, "'nu' ... v ... mu"):
+        optimizer("v = mu*v + g; p = p - rate*v", {"mu": 0.9, "nu": 1})
 
 
 def adamax(p: Array, g: Array, state: tuple[Array, ...], rate: float) -> tuple[Array, Any]:

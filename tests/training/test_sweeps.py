@@ -9,15 +9,16 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import cgprimer
 from cgprimer import networks, plot
-from cgprimer.errors import DataError, UsageError
+from cgprimer.errors import CgprimerError, DataError
 from cgprimer.training.model_variations import match_columns_to_graph, sample_subset
-from tests.approval import approved, refused
+from tests.approval import refused
 from tests.cli.cli_tools import bad, computed, environment, good, read_json
 from tests.training.training_graphs import fields_of, line
 
@@ -102,23 +103,19 @@ def test_columns_are_matched_by_name_or_by_position() -> None:
 
 
 @pytest.mark.parametrize(
-    ("vary", "error", "values"),
+    "vary",
     [
-        ({}, UsageError, ""), ({"learning_rat": [0.1]}, UsageError, "'learning_rate'"),
-        ({"epochs": 3}, UsageError, ""), ({"optimizer": "sgd,adam"}, UsageError, ""),
-        ({"epochs": []}, UsageError, ""), ({"epochs": [1, -1]}, UsageError, ""),
-        ({"seed": [*range(101)], "epochs": [*range(101)]}, UsageError, "10,201 runs"),
-        ({"samples": [10, 91]}, UsageError, "90"), ({"samples": [0, 5]}, UsageError, "got 0"),
-        ({"samples": "10"}, UsageError, ""), ({"graph": line()}, UsageError, ""),
-        ({"graph": {"a": "xw = k*xa"}}, UsageError, ""), ({"graph": {}}, UsageError, ""),
-        ({"graph": {"a": networks.mlp("2-1")}}, DataError, "2"),
+        {}, {"learning_rat": [0.1]}, {"epochs": 3}, {"optimizer": "sgd,adam"}, {"epochs": []},
+        {"epochs": [1, -1]}, {"seed": [*range(101)], "epochs": [*range(101)]},
+        {"samples": [10, 91]}, {"samples": [0, 5]}, {"samples": "10"}, {"graph": line()},
+        {"graph": {"a": "xw = k*xa"}}, {"graph": {}}, {"graph": {"a": networks.mlp("2-1")}},
     ],
 )  # fmt: skip
 def test_wrong_arguments_are_found_before_any_run(
-    vary: dict, error: type[Exception], values: str, monkeypatch: pytest.MonkeyPatch
+    vary: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cgprimer.training.sweeps.train", lambda *_, **__: pytest.fail("a run"))
-    with refused(error, values):
+    with refused(CgprimerError):
         cgprimer.sweep(line(), DATA, vary)
 
 
@@ -147,20 +144,6 @@ def test_options_that_vary() -> None:
         rows = read_json("sweep", "lecture", *words.split(), "--epochs", "1")["runs"]
         assert [row[name] for row in rows] == expected
         assert len({row["loss"] for row in rows}) == len(rows)
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "lecture --epochs 3", "lecture --optimizer sgd,adamx", "lecture --learning-rate 0.1,x",
-        "lecture --epochs 1,2 --jobs 0", "lecture --epochs 1,2 --plot a.jpg", "",
-        "lecture --epochs 1,2 --activation relu", "lecture --graphs lecture",
-        "lecture --graphs nowhere.cg", "lecture --sizes 2-1,2-2-1",
-        "lecture --sizes 1-2-1,1-3-1 --activation rleu", "--sizes 2-4-1", "--sizes 1-x",
-    ],
-)  # fmt: skip
-def test_wrong_options(words: str) -> None:
-    approved(bad("sweep", *words.split()))
 
 
 @pytest.mark.slow
