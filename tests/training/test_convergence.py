@@ -1,17 +1,24 @@
-"""Reports of convergence: least-squares residuals at a minimum, and losses that no longer fall."""
+"""Convergence, stable learning rates by eigenvalues of numpy, and undetermined parameters."""
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import cgprimer
+from cgprimer.errors import NonFiniteError
 from cgprimer.training.convergence import estimate_decrease, has_converged
+from cgprimer.training.curvature import stable_learning_rate
+from cgprimer.training.data import Dataset
+from cgprimer.training.identifiability import Identifiability, format_combination, identifiability
 from cgprimer.training.settings import compute_default_epochs
-from tests.cli.cli_tools import good, read_json
-from tests.training.training_graphs import TRUTH, lecture, line
+from tests.approval import approved, refused
+from tests.cli.cli_tools import bad, good, read_json
+from tests.training.training_graphs import PLAIN, TRUTH, lecture, lecture_data, line
 
 
 @pytest.mark.parametrize("noise", [0.0, 20.0])
@@ -25,7 +32,7 @@ from tests.training.training_graphs import TRUTH, lecture, line
         ({"batch_size": 1, "epochs": 20}, True),
     ],
 )
-def test_lecture_example(settings: dict, converged: bool, noise: float) -> None:
+def test_runs_of_the_lecture_graph(settings: dict, converged: bool, noise: float) -> None:
     data = cgprimer.make_dataset(lecture(), samples=500, truth=TRUTH, noise=noise)
     run = cgprimer.train(lecture(), data, **settings)
     assert has_converged(run, lecture(), data) == converged
@@ -69,3 +76,180 @@ def test_reports_of_the_command(tmp_path: Path) -> None:
     assert not any(row.startswith("parameter") and "learnt" in row for row in rows)
     assert next(row for row in rows if row.startswith("ab + bc")).endswith("not yet reached")
     assert not read_json(*words)["converged"]
+
+
+LINE = cgprimer.parse("xw = k*xa + b; parameter k = 1, b = 2")
+DATA = cgprimer.make_dataset(LINE, samples=100)
+DESIGN = np.stack([DATA.inputs["xa"], np.ones(100)], axis=1)
+HESSIAN = 2 * DESIGN.T @ DESIGN / 100
+
+
+@pytest.mark.parametrize(
+    ("settings", "curvature"),
+    [
+        ({}, np.linalg.eigvalsh(HESSIAN).max()),
+        ({"reduction": "sum"}, 100 * np.linalg.eigvalsh(HESSIAN).max()),
+        ({"l2": 3.0}, np.linalg.eigvalsh(HESSIAN).max() + 6),
+        ({"freeze": ["b"]}, HESSIAN[0, 0]),
+        ({"scale": {"k": 4.0}}, np.linalg.eigvals(np.diag([4, 1]) @ HESSIAN).max()),
+    ],
+)
+def test_descent_diverges_above_the_stable_rate(settings: dict[str, Any], curvature: float) -> None:
+    for factor, diverges in ((0.95, False), (1.1, True)):
+        run = cgprimer.train(
+            LINE, DATA, learning_rate=factor * 2 / curvature, start={"k": 4.0, "b": 7.0},
+            batch_size=None, epochs=400, **PLAIN, **settings,
+        )  # fmt: skip
+        assert (run.stopped == "diverged") == diverges, run.loss
+    reported = float(run.reason.rpartition("about ")[2])
+    assert reported == pytest.approx(2 / curvature, rel=0.06)  # two digits
+    if not settings:
+        found = stable_learning_rate(LINE, DATA, {"k": 0.3, "b": 5.0})
+        assert found == pytest.approx(2 / curvature, rel=1e-3)
+
+
+def test_stable_rate_of_arrays_by_finite_differences() -> None:
+    graph = cgprimer.parse("input x[3]; parameter W[2,3], v[2]; xo = v @ tanh(W @ x)")
+    data = cgprimer.make_dataset(graph, truth={"W": 0.3, "v": 1.0}, samples=40)
+    vector = np.random.default_rng(0).normal(size=8)
+
+    def gradient(at: np.ndarray) -> np.ndarray:
+        hidden = np.tanh(data.inputs["x"] @ at[:6].reshape(2, 3).T)
+        error = 2 * (hidden @ at[6:] - data.targets["xo"]) / 40
+        inner = error[:, None] * at[6:] * (1 - hidden**2)
+        return np.concatenate([(inner.T @ data.inputs["x"]).ravel(), hidden.T @ error])
+
+    steps = 1e-5 * np.eye(8)
+    hessian = np.array([(gradient(vector + s) - gradient(vector - s)) / 2e-5 for s in steps])
+    largest = np.linalg.eigvalsh((hessian + hessian.T) / 2).max()
+    point = {"W": vector[:6].reshape(2, 3), "v": vector[6:]}
+    assert stable_learning_rate(graph, data, point) == pytest.approx(2 / largest, rel=1e-3)
+
+
+def test_negative_curvature_does_not_count() -> None:
+    # (a^2 - 3)^2 has the second derivative 12 a^2 - 12, which is -12 at 0; that of k^2/2 is 1.
+    graph = cgprimer.parse("xw = (a^2 - 3)^2 + k^2/2 + 0*xa")
+    data = cgprimer.Dataset.from_arrays({"xa": [0.0]}, {"xw": [0.0]})
+    found = stable_learning_rate(graph, data, {"a": 0.0, "k": 0.0}, loss="out")
+    assert found == pytest.approx(2.0, rel=1e-3)
+    for text in ("xw = -k^2 + 0*xa", "xw = k + 0*xa"):
+        assert stable_learning_rate(cgprimer.parse(text), data, {"k": 0.0}, loss="out") == np.inf
+
+
+def test_reasons_name_the_stable_rate_if_it_was_exceeded() -> None:
+    run = cgprimer.train(LINE, DATA, learning_rate=1.5, epochs=30, batch_size=None, **PLAIN)
+    approved(run.reason, "0.99")
+    with refused(NonFiniteError, "0.99"):
+        cgprimer.train(LINE, DATA, learning_rate=1e30, epochs=30, batch_size=None, **PLAIN)
+    graph = cgprimer.parse("xw = sqrt(k)*xa")
+    data = cgprimer.Dataset.from_arrays({"xa": [1.0, 2.0]}, {"xw": [-1.0, -2.0]})
+    with pytest.raises(NonFiniteError) as caught:
+        cgprimer.train(graph, data, optimizer="sgd", learning_rate=0.05, start={"k": 0.5})
+    assert "stable" not in str(caught.value)
+
+
+@pytest.mark.parametrize("values", [TRUTH, {"ab": 0.1, "bc": 0.9, "cd": -2.0, "ac": 0.3}])
+def test_ab_and_bc_of_the_lecture_cannot_be_separated(values: dict[str, float]) -> None:
+    found = identifiability(lecture(), lecture_data(), values)
+    assert found is not None
+    assert (found.rank, found.everywhere) == (3, (True,))
+    assert found.null_directions == ({"ab": 1.0, "bc": -1.0},)
+    assert found.determined == ({"ab": 1.0, "bc": 1.0},)
+    approved("\n".join(found.sentences(lecture().outputs)))
+
+
+JACOBIANS: dict[str, tuple[dict[str, float], int, list[Any], list[Any], list[bool]]] = {
+    # values, rank, directions without effect, determined combinations, and where they hold
+    "xw = k*xa + b": ({"k": 1, "b": 2}, 2, [], [], []),
+    # The Jacobian is xa*(3, 2); a*b is determined, but no linear combination.
+    "xw = a*b*xa": ({"a": 2, "b": 3}, 1, [{"a": 1, "b": -1.5}], [], [False]),
+    "xw = (a + 2*b)*xa": (
+        {"a": 1, "b": 1}, 1, [{"a": 1, "b": -0.5}], [{"a": 1, "b": 2}], [True],
+    ),
+    "xw = (a + b)*xa + (c - d)*xa^2": (
+        dict.fromkeys("abcd", 1.0), 2, [{"a": 1, "b": -1}, {"c": 1, "d": 1}],
+        [{"a": 1, "b": 1}, {"c": 1, "d": -1}], [True, True],
+    ),
+    "xv = a*xa; xw = (a + b)*xa": ({"a": 1, "b": 1}, 2, [], [], []),
+    "xv = u*xa; xw = k*xa; output xw": ({"u": 1, "k": 1}, 1, [{"u": 1}], [], [True]),
+    "xw = relu(a)*xa + b": ({"a": -5, "b": 1}, 1, [{"a": 1}], [], [False]),
+    "xw = max(a, b)*xa": ({"a": 3, "b": 0.27}, 1, [{"b": 1}], [], [False]),
+    "xw = k*0*xa": ({"k": 1}, 0, [{"k": 1}], [], [True]),
+    "xw = a + b": ({"a": 1, "b": 1}, 1, [{"a": 1, "b": -1}], [{"a": 1, "b": 1}], [True]),
+}  # fmt: skip
+
+
+def identify(text: str, values: dict[str, float], *samples: float) -> Identifiability:
+    """Analyze a graph with given samples of its inputs."""
+    graph = cgprimer.parse(text)
+    columns = dict.fromkeys(graph.inputs, samples or (0.5, -1.0, 2.0, 3.0))
+    targets = {} if graph.inputs else {"xw": [1.0, 2.0]}
+    found = identifiability(graph, Dataset.from_arrays(columns, targets), values)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("text", JACOBIANS)
+def test_known_jacobians(text: str) -> None:
+    values, rank, null, determined, everywhere = JACOBIANS[text]
+    found = identify(text, values)
+    assert found.rank == rank
+    assert [*found.null_directions] == [pytest.approx(d) for d in null]
+    assert [*found.determined] == [pytest.approx(d) for d in determined]
+    assert [*found.everywhere] == everywhere
+    assert {*found.undetermined()} == {name for direction in null for name in direction}
+    sentences = found.sentences(cgprimer.parse(text).outputs)
+    assert (sentences == []) == (not null)
+    if null:
+        approved("\n".join(sentences))
+
+
+def test_sums_of_three_and_nearly_dependent_parameters() -> None:
+    found = identify("xw = (a + b + c)*xa", dict.fromkeys("abc", 1.0))
+    assert (found.rank, len(found.null_directions)) == (1, 2)
+    assert [sum(direction.values()) for direction in found.null_directions] == pytest.approx([0, 0])
+    assert found.determined == ({"a": 1.0, "b": 1.0, "c": 1.0},)
+    assert identify("xw = k*xa + b", {"k": 1.0, "b": 2.0}).condition < 10
+    near = identify("xw = k*(1000 + xa/1000) + b", {"k": 1.0, "b": 1.0})
+    assert near.rank == 2
+    assert near.condition > 1e5
+    approved(near.sentences(("xw",))[-1], "hardly determine")
+
+
+def test_few_and_many_samples() -> None:
+    few = identify("xw = k*xa + b", {"k": 1.0, "b": 1.0}, 2.0)
+    assert few.rank == 1
+    assert few.null_directions[0] == pytest.approx({"k": 1.0, "b": -2.0})
+    blocks = np.repeat([1.0, 2.0, 3.0], 1000)  # samples are chosen from all parts
+    assert identify("xw = k*xa + b", {"k": 1.0, "b": 1.0}, *blocks).rank == 2
+    graph, data = cgprimer.parse("xw = log(k*xa)"), Dataset.from_arrays({"xa": [0.0, 1.0]}, {})
+    assert identifiability(graph, data, {"k": 1.0}) is None  # the Jacobian is not finite
+    text = ";".join(f"xw{k} = a*xa" for k in range(30))
+    tracemalloc.start()
+    try:
+        assert identify(text, {"a": 1.0}, *range(100)).rank == 1
+        assert tracemalloc.get_traced_memory()[1] < 2e7  # a square matrix of 3,000 takes 72 MB
+    finally:
+        tracemalloc.stop()
+
+
+def test_long_directions_are_counted() -> None:
+    assert format_combination({"a": -1.0, "b": 0.5}) == "-a + 0.5*b"
+    assert format_combination({"a": 1.0}) == "a"
+    many = {f"a{k}": 1.0 for k in range(8)}
+    few = {"ab": 1.0, "bc": -1.0}
+    result = Identifiability((*many, *few), 8, (few, many), (few, many), (True, True))
+    short, full = result.sentences(("xw",)), result.sentences(("xw",), every=True)
+    assert "1 other combined change " in short[2]
+    assert "a7" not in " ".join(short)
+    assert "a6 and a7" in full[2]
+    assert "a7" in full[3]
+
+
+def test_the_command_lists_every_direction() -> None:
+    assert "ab and bc cannot be determined separately" in good("identifiability", "lecture")
+    assert good("identifiability", "lecture", "--wrt", "ab,cd").count("\n") == 1
+    data = read_json("identifiability", "lecture")
+    assert (data["rank"], data["null_directions"]) == (3, [{"ab": 1.0, "bc": -1.0}])
+    assert "'ax'" in bad("identifiability", "lecture", "--wrt", "ax", code=2)
+    assert "NAME" in bad("identifiability", "-e", "y = a*x")

@@ -1,8 +1,9 @@
-"""Whole runs: results, seeds, resuming, interruption, stopping rules, non-finite values."""
+"""Whole runs: results, seeds, interruption, stopping rules, validation and records."""
 
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,9 @@ import pytest
 
 import cgprimer
 from cgprimer.errors import CgprimerError, DataError, NonFiniteError, UsageError
-from cgprimer.training import epochs
 from cgprimer.training.data import Dataset
 from cgprimer.training.loop import TrainingRun, train
+from cgprimer.training.parameter_snapshots import MAX_RECORDS, RecordingSchedule, plan_recording
 from tests.approval import approved, refused
 from tests.training.training_graphs import (
     PLAIN,
@@ -26,7 +27,7 @@ from tests.training.training_graphs import (
     line_data,
 )
 
-NOISY_LINE = cgprimer.make_dataset(line(), samples=30, noise=0.1)
+SLOW: dict[str, Any] = {**PLAIN, "learning_rate": 1e-6, "batch_size": 2}
 
 
 @pytest.mark.parametrize(
@@ -45,14 +46,13 @@ def test_lecture_example_with_defaults(seed: int) -> None:
 
 
 def test_graphs_without_inputs_and_data_with_other_columns() -> None:
-    mean = train(cgprimer.parse("xw = k"), Dataset.from_arrays({}, {"xw": [1.0, 2.0, 6.0]}),
-                 batch_size=None, epochs=500)  # fmt: skip
+    three = Dataset.from_arrays({}, {"xw": [1.0, 2.0, 6.0]})
+    mean = train(cgprimer.parse("xw = k"), three, optimizer="l-bfgs", epochs=9)
     assert mean.parameters["k"] == pytest.approx(3.0, abs=1e-3)
-    data = line_data()
-    more = Dataset.from_arrays(
-        {"xq": np.zeros(5), **data.inputs}, {"xv": np.ones(5), **data.targets}
-    )
-    assert fields_of(train(line(), more, epochs=2)) == fields_of(train(line(), data, epochs=2))
+    inputs, targets = line_data().inputs, line_data().targets
+    more = Dataset.from_arrays({"xq": np.zeros(5), **inputs}, {"xv": np.ones(5), **targets})
+    runs = [train(line(), data, epochs=2) for data in (line_data(), more)]
+    assert fields_of(runs[0]) == fields_of(runs[1])
 
 
 def test_ground_truth_is_that_of_generated_data() -> None:
@@ -77,7 +77,7 @@ def test_start_values_are_uniform_or_given() -> None:
 
 
 def test_a_run_is_determined_by_its_seed() -> None:
-    first, same, other = (train(line(), NOISY_LINE, epochs=5, seed=seed) for seed in (3, 3, 5))
+    first, same, other = (train(line(), line_data(), epochs=5, seed=seed) for seed in (3, 3, 5))
     assert fields_of(same) == fields_of(first)
     assert other.start != first.start
     assert other.step_losses != first.step_losses
@@ -110,7 +110,7 @@ def test_long_runs_start_at_once_and_thin_their_losses(monkeypatch: pytest.Monke
     run = train(line(), line_data(), epochs=10**12, batch_size=1, on_progress=interrupt_at(1))
     assert run.interrupted
     assert run.steps >= 1
-    monkeypatch.setattr(epochs, "MAX_STEP_LOSSES", 100)
+    monkeypatch.setattr("cgprimer.training.epochs.MAX_STEP_LOSSES", 100)
     data = cgprimer.make_dataset(line(), samples=19)  # not a multiple of 4
     settings: dict[str, Any] = {"batch_size": 1, "schedule": "constant", "learning_rate": 1e-4}
     known = train(line(), data, epochs=5, **settings)
@@ -150,65 +150,57 @@ def test_training_stops_below_a_loss() -> None:
     assert run.steps == run.epochs * 10
 
 
-def test_patience_returns_the_epoch_with_the_lowest_validation_loss(tmp_path: Path) -> None:
+def test_patience_returns_the_epoch_with_the_lowest_validation_loss() -> None:
     """Case F13."""
     graph = cgprimer.parse("xw = k*xa + b")
     data = Dataset.from_arrays({"xa": [0.0, 1.0]}, {"xw": [0.0, 3.0]})
     other = Dataset.from_arrays({"xa": [1.0, 1.0]}, {"xw": [1.4, 1.6]})  # on the way to 3
-    settings: dict[str, Any] = {"learning_rate": 0.05, "batch_size": None, "validation": other}
-    start = {"k": 0.0, "b": 0.0}
-    run = train(graph, data, epochs=200, patience=5, start=start, **settings, **PLAIN)
+    settings: dict[str, Any] = {"batch_size": None, "validation": other, "schedule": "constant"}
+    settings |= {"optimizer": "sgd", "learning_rate": 0.05, "start": {"k": 0.0, "b": 0.0}}
+    run = train(graph, data, epochs=200, patience=5, **settings)
     best = int(np.argmin(run.validation_losses)) + 1
     assert (run.best_epoch, run.stopped, run.epochs) == (best, "patience", best + 5)
     assert run.reason == f"the validation loss has not fallen since epoch {best}"
-    until = train(graph, data, epochs=best, start=start, **settings, **PLAIN)
-    whole = train(graph, data, epochs=best + 5, start=start, **settings, **PLAIN)
+    until, whole = (train(graph, data, epochs=n, **settings) for n in (best, best + 5))
     assert (run.parameters, run.loss) == (until.parameters, until.loss)
     assert run.last_parameters == whole.parameters
     assert run.validation_losses == whole.validation_losses
-    settings |= {"patience": 9, "metrics": "r2", "schedule": "constant"}
-    whole = train(graph, data, epochs=60, start=start, **settings)
-    begun = train(graph, data, epochs=whole.best_epoch + 3, start=start, **settings)
-    begun.save(tmp_path / "run.json")
-    earlier = cgprimer.load_run(tmp_path / "run.json")
-    assert fields_of(train(graph, data, epochs=60, resume=earlier, **settings)) == fields_of(whole)
+    settings |= {"patience": 9, "metrics": "r2"}
+    begun = train(graph, data, epochs=best + 3, **settings)
+    resumed = train(graph, data, epochs=60, resume=begun, **settings)
+    assert fields_of(resumed) == fields_of(train(graph, data, epochs=60, **settings))
 
 
 @pytest.mark.parametrize("batch_size", [1, 3, None])
 def test_first_vertex_and_sample_that_are_not_finite_are_named(batch_size: int | None) -> None:
     xa = np.arange(1.0, 11.0)
     xa[7] = 0.0
-    data = Dataset.from_arrays({"xa": xa}, {"xw": np.ones(10)})
-    with pytest.raises(NonFiniteError) as caught:
-        train(cgprimer.parse("xr = 1/xa; xw = k*xr"), data, batch_size=batch_size,
-              optimizer="sgd", learning_rate=1e-9)  # fmt: skip
+    graph, data = (
+        cgprimer.parse("xr = 1/xa; xw = k*xr"),
+        Dataset.from_arrays({"xa": xa}, {"xw": xa}),
+    )
+    with pytest.raises(NonFiniteError, match=r"xr = 1/xa is inf for sample 7 \(xa=0\)") as caught:
+        train(graph, data, batch_size=batch_size, optimizer="sgd", learning_rate=1e-9)
     order = np.random.default_rng([0, 0]).permutation(10).tolist()
     step = order.index(7) // (batch_size or 10) + 1
     assert f"step {step} (epoch 1)" in str(caught.value)
-    assert "xr = 1/xa is inf for sample 7 (xa=0)" in str(caught.value)
     run = caught.value.run
-    assert isinstance(run, TrainingRun)
     assert run.steps == step - 1 == len(run.step_losses)
     assert (run.parameters == run.start) == (step == 1)
     assert caught.value.exit_code == 1
 
 
-@pytest.mark.parametrize(
-    ("text", "xa", "target", "settings", "values"),
-    [
+def test_losses_and_derivatives_that_are_not_finite() -> None:
+    slow = {"optimizer": "sgd", "learning_rate": 1.0, "epochs": 1, "start": {"k": 1.0}}
+    cases: tuple[tuple[Any, ...], ...] = (
         ("xw = k*xa", [1.0, 1.0], [0.0, -1e200], {}, "inf ... 1 (xa=1)"),
         ("xw = sqrt(k*xa)", [1.0, 0.0], [1.0, 1.0], {}, "derivative"),
-        ("xw = log(k*xa)", [1.0], [-50.0],  # after the last update
-         {"optimizer": "sgd", "learning_rate": 1.0, "epochs": 1, "start": {"k": 1.0}},
-         "xw = log(k*xa) ... nan ... 0"),
-    ],
-)  # fmt: skip
-def test_losses_and_derivatives_that_are_not_finite(
-    text: str, xa: list[float], target: list[float], settings: dict[str, Any], values: str
-) -> None:
-    with refused(NonFiniteError, values):
+        ("xw = log(k*xa)", [1.0], [-50.0], slow, "nan ... 0"),  # after the last update
+    )
+    for text, xa, target, settings, values in cases:
         data = Dataset.from_arrays({"xa": xa}, {"xw": target})
-        train(cgprimer.parse(text), data, batch_size=None, **settings)
+        with refused(NonFiniteError, values):
+            train(cgprimer.parse(text), data, batch_size=None, **settings)
 
 
 @pytest.mark.parametrize("engine", ["numpy", "cpu"])
@@ -218,14 +210,13 @@ def test_divergence_is_reported_by_loss_and_by_values(engine: str) -> None:
     assert run.loss > 10 * run.start_loss
     assert run.stopped == "diverged"
     approved(run.reason)
+    resumed = train(line(), line_data(), epochs=10, learning_rate=1e-9, resume=run, **settings)
+    assert resumed.stopped == "diverged"
     with refused(NonFiniteError, "step ... for sample ... --learning-rate") as caught:
         train(line(), line_data(), epochs=900, learning_rate=50.0, **settings)
     failed = caught.value.run
-    assert isinstance(failed, TrainingRun)
     assert all(np.isfinite(v) for v in (*failed.parameters.values(), *failed.step_losses))
     assert (failed.stopped, failed.reason in str(caught.value)) == ("diverged", True)
-    resumed = train(line(), line_data(), epochs=10, learning_rate=1e-9, resume=run, **settings)
-    assert resumed.stopped == "diverged"
     assert train(line(), line_data(), epochs=1).reason == ""
 
 
@@ -309,3 +300,129 @@ def test_wrong_data() -> None:
             train(line(), Dataset.from_arrays(inputs, targets))
     with refused(UsageError):
         train(cgprimer.parse("xw = xa^2"), line_data())
+
+
+def parameters_at(run: TrainingRun, position: int) -> dict[str, float]:
+    return {name: values[position] for name, values in run.recorded_parameters.items()}
+
+
+@pytest.mark.parametrize("engine", ["numpy", "cpu"])
+@pytest.mark.parametrize("method", ["reverse", "finite-difference"])
+def test_validation_losses_are_means_after_each_epoch(engine: str, method: str) -> None:
+    others = lecture_data(80, seed=5)
+    settings: dict[str, Any] = {"engine": engine, "method": method, **SLOW, "batch_size": 50}
+    run = train(lecture(), lecture_data(), epochs=6, validation=others, **settings)
+    assert len(run.validation_losses) == len(run.epoch_losses) == 6
+    assert run.recorded_steps == [4, 8, 12, 16, 20, 24]
+    for k, loss in enumerate(run.validation_losses):
+        outputs = lecture().evaluate({**others.inputs, **parameters_at(run, k)})["xw"]
+        assert loss == pytest.approx(np.mean((outputs - others.targets["xw"]) ** 2), rel=1e-9)
+    without = train(lecture(), lecture_data(), epochs=6, **settings)
+    assert (without.parameters, without.step_losses) == (run.parameters, run.step_losses)
+    assert without.validation_losses == []
+
+
+def test_a_fraction_of_the_samples_is_held_out() -> None:
+    data = lecture_data()
+    rest, held_out = data.split(0.25, seed=3)
+    assert (len(rest), len(held_out)) == (150, 50)
+    both = np.concatenate([rest.inputs["xa"], held_out.inputs["xa"]])
+    assert sorted(both) == sorted(data.inputs["xa"])
+    assert data.split(0.25, seed=3)[1].inputs["xa"].tolist() == held_out.inputs["xa"].tolist()
+    assert data.split(0.25, seed=4)[1].inputs["xa"].tolist() != held_out.inputs["xa"].tolist()
+    run = train(lecture(), data, epochs=2, validation=0.25, seed=3)
+    same = train(lecture(), rest, epochs=2, validation=held_out, seed=3)
+    assert run.parameters == same.parameters
+    assert run.validation_losses == same.validation_losses
+    assert (run.settings["samples"], run.settings["validation_samples"]) == (200, 50)
+
+
+def test_validation_losses_that_are_missing_or_not_finite_are_nan(tmp_path: Path) -> None:
+    graph = cgprimer.parse("xw = k*log(xa); parameter k = 2")
+    good, bad = (Dataset.from_arrays({"xa": [xa]}, {"xw": [0.0]}) for xa in (1.0, -1.0))
+    train(graph, good, epochs=3, validation=bad).save(tmp_path / "run.json")
+    assert np.isnan(cgprimer.load_run(tmp_path / "run.json").validation_losses).all()
+    bare = train(line(), line_data(), epochs=2)
+    later = train(line(), line_data(), epochs=4, resume=bare, validation=line_data(0.1, 0.2))
+    last = train(line(), line_data(), epochs=5, resume=later)
+    assert np.isnan(last.validation_losses).tolist() == [True, True, False, False, True]
+    interrupted = train(line(), line_data(), epochs=3, resume=bare, validation=line_data(1.0),
+                        on_step=interrupt_at(0))  # fmt: skip
+    assert (interrupted.interrupted, interrupted.validation_losses) == (True, [])
+
+
+def test_resuming_keeps_the_validation_samples() -> None:
+    data, others = lecture_data(50), lecture_data(50, seed=1)
+    size: dict[str, Any] = {"batch_size": 10}
+    run = train(lecture(), data, epochs=1, validation=0.25, seed=0, **size)
+    with refused(UsageError, "0.25"):
+        train(lecture(), data, epochs=2, resume=run, **size)
+    with refused(UsageError, "--seed 0"):
+        train(lecture(), data, epochs=2, resume=run, validation=0.25, seed=1, **size)
+    for validation in (None, others):  # here the seed only orders the samples
+        bare = train(lecture(), data, epochs=1, validation=validation, seed=0)
+        more = train(lecture(), data, epochs=2, resume=bare, validation=validation, seed=1)
+        assert more.epochs == 2
+
+
+@pytest.mark.parametrize("engine", ["numpy", "cpu"])
+def test_records_are_the_parameters_of_shorter_runs(engine: str) -> None:
+    settings: dict[str, Any] = {**SLOW, "engine": engine}
+    run = train(lecture(), lecture_data(), epochs=5, **settings)
+    assert run.recorded_steps == sorted({*run.recorded_steps})
+    for epoch in range(1, 6):
+        shorter = train(lecture(), lecture_data(), epochs=epoch, **settings)
+        assert parameters_at(run, run.recorded_steps.index(100 * epoch)) == shorter.parameters
+    settings["batch_size"] = 1
+    run = train(lecture(), lecture_data(), epochs=1, short_run_records=64, **settings)
+    assert run.recorded_steps == [25, 50, 75, 100, 125, 150, 175, 200]  # at least 16 apart
+    bare = train(lecture(), lecture_data(), epochs=1, short_run_records=1, **settings)
+    assert bare.recorded_steps == [200]
+    assert (run.parameters, run.step_losses) == (bare.parameters, bare.step_losses)
+    assert parameters_at(run, -1) == run.parameters
+    assert parameters_at(run, 0) != parameters_at(run, 1)
+
+
+def test_runs_without_updates_have_no_records() -> None:
+    run = train(line(), line_data(), epochs=0)
+    assert (run.recorded_steps, run.validation_losses) == ([], [])
+    assert run.recorded_parameters == {"k": [], "b": []}
+
+
+@pytest.mark.parametrize("engine", ["numpy", "cpu"])
+def test_resumed_and_interrupted_runs_have_the_records_of_whole_runs(engine: str) -> None:
+    settings: dict[str, Any] = {**SLOW, "batch_size": 1, "engine": engine, "short_run_records": 64}
+    found: TrainingRun | None = None
+    for epochs in (1, 2, 9):
+        found = train(lecture(), lecture_data(), epochs=epochs, resume=found, **settings)
+        whole = train(lecture(), lecture_data(), epochs=epochs, **settings)
+        assert fields_of(found) == fields_of(whole)
+    settings |= {"epochs": 3, "batch_size": 10}
+    for listener in ("on_step", "on_progress"):
+        found = None
+        whole = train(lecture(), lecture_data(), **{listener: lambda *_: None}, **settings)
+        assert {20, 40, 60} <= {*whole.recorded_steps}
+        for step in (whole.recorded_steps[0], 20, 33):
+            callback: Any = {listener: interrupt_at(step)}
+            found = train(lecture(), lecture_data(), resume=found, **callback, **settings)
+            assert found.interrupted
+            if found.steps in whole.recorded_steps:
+                assert parameters_at(found, -1) == found.parameters
+        found = train(lecture(), lecture_data(), resume=found, **settings)
+        assert (found.stopped, found.recorded_steps) == ("finished", whole.recorded_steps)
+        for name, values in whole.recorded_parameters.items():
+            assert found.recorded_parameters[name] == pytest.approx(values, rel=1e-12)
+
+
+def test_the_number_of_records_is_bounded() -> None:
+    run = train(line(), line_data(), epochs=2 * MAX_RECORDS + 1, batch_size=None)
+    assert MAX_RECORDS // 2 <= len(run.recorded_steps) <= MAX_RECORDS
+    assert len({b - a for a, b in pairwise(run.recorded_steps)}) == 1
+    for epochs in (1, 5, 100, 10**6):
+        for parameters in (1, 4, 25_000, 10**6):
+            for within in (1, 128, 10**6):
+                found = plan_recording(epochs, 100_000, parameters, within)
+                count = found.records_per_epoch * (epochs // found.epoch_interval)
+                assert 1 <= count <= MAX_RECORDS
+                assert count * parameters <= max(200_000, 8 * parameters)
+    assert plan_recording(0, 5, 2) == RecordingSchedule(5)
