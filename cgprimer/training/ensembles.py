@@ -166,7 +166,7 @@ class Ensemble:
         >>> import cgprimer
         >>> graph = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
         >>> data = cgprimer.make_dataset(graph, samples=50, noise=1.0)
-        >>> bag = ensemble(graph, data, members=3)
+        >>> bag = ensemble(graph, data, members=3, epochs=5)
         >>> mean = bag.averaged_weights().predict(data)["xw"]
         >>> bool(np.allclose(mean, bag.predict(data)["xw"]))
         True
@@ -270,7 +270,7 @@ def ensemble(
     >>> import cgprimer
     >>> graph = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
     >>> data = cgprimer.make_dataset(graph, samples=200, noise=1.0)
-    >>> bag = ensemble(graph, data, members=4)
+    >>> bag = ensemble(graph, data, members=4, epochs=20)
     >>> spread = bag.spread(cgprimer.make_dataset(graph, samples=200, noise=1.0, seed=1))
     >>> bool(spread.measured < spread.variance), abs(spread.measured - spread.expected) < 1e-12
     (True, True)

@@ -44,10 +44,10 @@ class Blocks:
     >>> import cgprimer, tempfile
     >>> graph = cgprimer.parse("xw = k*xa; parameter k = 2")
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     cgprimer.make_dataset(graph, samples=600_000).save(f"{folder}/d.parquet")
+    ...     cgprimer.make_dataset(graph, samples=300_000).save(f"{folder}/d.parquet")
     ...     blocks = Blocks.load(f"{folder}/d.parquet", inputs=["xa"], targets=["xw"])
     ...     len(blocks), blocks.lengths, blocks.block(1)
-    (600000, [262144, 262144, 75712], <Dataset: 262,144 samples, inputs xa, targets xw>)
+    (300000, [262144, 37856], <Dataset: 37,856 samples, inputs xa, targets xw>)
     """
 
     source: Source
