@@ -23,51 +23,49 @@ def explain(text: str, at: dict[str, Any], **arguments: Any) -> Why:
     return found
 
 
-FORWARD = {  # expression of xb, point: the operation, the value, words of the remedy
-    "log of 0": ("k*log(x)", {"x": 0.0}, "log(x)", -math.inf, "log_softmax"),
-    "log of negative": ("k*log(x)", {"x": -1.0}, "log(x)", math.nan, "x > 0"),
-    "pole": ("k/(x - 1)", {"x": 1.0}, "k/(x - 1)", math.inf, "where(x - 1, k/where(x - 1,"),
-    "exp": ("exp(k*x)/(1 + exp(k*x))", {"x": 1e3}, "exp(k*x)", math.inf, "softplus"),
-    "root": ("sqrt(k*x)", {"x": -1.0}, "sqrt(k*x)", math.nan, "k*x >= 0"),
-    "negative power": ("(k*x)^-1", {"x": 0.0}, "(k*x)^-1", math.inf, "negative power"),
-    "power": ("(k*x)^0.5", {"x": -4.0}, "(k*x)^0.5", math.nan, "power 0.5 of a negative"),
-    "product": ("k*x^3", {"k": 1e200, "x": 1e100}, "k*x^3", math.inf, "exceeds 1.8e308"),
-    "sum": ("k*x + k*x", {"k": 1.5e308, "x": 1.0}, "k*x + k*x", math.inf, "exceeds 1.8e308"),
-    "arc": ("acos(k*x)", {"x": 2.0}, "acos(k*x)", math.nan, "-1 <= k*x <= 1"),
-    "branch": ("where(less(k, 0), 0, sqrt(k))", {"k": -1.0}, "sqrt(k)", math.nan, "branch"),
+FORWARD = {  # expression of xb, point, and the operation of the first value that is not finite
+    "log of 0": ("k*log(x)", {"x": 0.0}, "log(x)", -math.inf),
+    "log of negative": ("k*log(x)", {"x": -1.0}, "log(x)", math.nan),
+    "pole": ("k/(x - 1)", {"x": 1.0}, "k/(x - 1)", math.inf),
+    "exp": ("exp(k*x)/(1 + exp(k*x))", {"x": 1e3}, "exp(k*x)", math.inf),
+    "root": ("sqrt(k*x)", {"x": -1.0}, "sqrt(k*x)", math.nan),
+    "negative power": ("(k*x)^-1", {"x": 0.0}, "(k*x)^-1", math.inf),
+    "power": ("(k*x)^0.5", {"x": -4.0}, "(k*x)^0.5", math.nan),
+    "product": ("k*x^3", {"k": 1e200, "x": 1e100}, "k*x^3", math.inf),
+    "sum": ("k*x + k*x", {"k": 1.5e308, "x": 1.0}, "k*x + k*x", math.inf),
+    "arc": ("acos(k*x)", {"x": 2.0}, "acos(k*x)", math.nan),
+    "branch": ("where(less(k, 0), 0, sqrt(k))", {"k": -1.0}, "sqrt(k)", math.nan),
 }
 
 
-@pytest.mark.parametrize("case", FORWARD.values(), ids=FORWARD)
-def test_first_value_that_is_not_finite(case: tuple[str, dict, str, float, str]) -> None:
-    text, at, operation, value, remedy = case
+@pytest.mark.parametrize("case", FORWARD)
+def test_first_value_that_is_not_finite(case: str) -> None:
+    text, at, operation, value = FORWARD[case]
     found = explain(f"xb = {text}; xw = 1/xb + xb", {"k": 1.0, **at})
     assert found.operation.replace("^(-1)", "^-1") == operation
     assert found.value == pytest.approx(value, nan_ok=True)
     assert (found.slope, found.vertex) == (None, "xb")
-    assert remedy in found.remedy
     assert all(math.isfinite(v) for v in found.operands.values())
     assert found.span is not None
     assert f"xb = {text}"[found.span.start : found.span.end] == found.operation
-    approved(found.sentence, "forward")
+    approved(f"{found.sentence}\n{found.remedy}", "forward")
 
 
-BACKWARD = {
-    "root": ("3*sqrt(k*x)", {"k": 0.0, "x": 1.0}, "sqrt(k*x)", "sqrt(k*x + 1e-12)"),
-    "power": ("(k*x)^0.5", {"k": 0.0, "x": 1.0}, "(k*x)^0.5", "add a small constant"),
-    "arc": ("acos(k*x)", {"k": 1.0, "x": 1.0}, "acos(k*x)", "clamp(k*x"),
-}
-
-
-@pytest.mark.parametrize("case", BACKWARD.values(), ids=BACKWARD)
-def test_first_partial_derivative_that_is_not_finite(case: tuple[str, dict, str, str]) -> None:
-    text, at, operation, remedy = case
-    found = explain(f"xb = {text}", at)
-    assert (found.operation, found.by) == (operation, "k*x")
+@pytest.mark.parametrize(
+    ("text", "operation", "adjoint", "at"),
+    [
+        ("3*sqrt(k*x)", "sqrt(k*x)", 3.0, 0.0),
+        ("(k*x)^0.5", "(k*x)^0.5", 1.0, 0.0),
+        ("acos(k*x)", "acos(k*x)", 1.0, 1.0),
+    ],
+)
+def test_first_partial_derivative_that_is_not_finite(
+    text: str, operation: str, adjoint: float, at: float
+) -> None:
+    found = explain(f"xb = {text}", {"k": at, "x": 1.0})
+    assert (found.operation, found.by, found.adjoint) == (operation, "k*x", adjoint)
     assert math.isinf(found.slope)
-    assert found.adjoint == (3.0 if text[0] == "3" else 1.0)
-    assert remedy in found.remedy
-    approved(found.sentence, "backward")
+    approved(f"{found.sentence}\n{found.remedy}", "backward")
 
 
 BRANCHES = {  # the expression, the point at which its derivative is nan, the slope of the remedy
@@ -104,15 +102,14 @@ def test_given_values_samples_and_arrays() -> None:
     for at, name in (({"x": math.nan, "k": 1.0}, "x"), ({"x": 1.0, "k": math.inf}, "k")):
         found = explain("xb = k*x", at)
         assert (found.vertex, found.operation) == (name, "")
-        assert f"the given value of {name} is {at[name]}" in found.sentence
+        approved(found.sentence, "given")
     found = explain("xb = log(k*x)", {"k": 1.0, "x": [1.0, 2.0, 0.0, -1.0]})
     assert found.sample == 2
     approved(found.sentence, "2")
     text = "input x[2]; parameter W[2,2] = [[1, 1], [0, 0]]; xh = log(W @ x); xo = sum(xh)"
     found = explain(text, {"x": [1.0, 2.0]})
     assert (found.vertex, found.operation) == ("xh", "log(W @ x)")
-    assert "the logarithm of 0" in found.remedy
-    approved(found.sentence, "-inf at [1]")
+    approved(f"{found.sentence}\n{found.remedy}", "-inf at [1]")
     masked = "input x[3]; xo = sum(where(less(x, 0), 0, sqrt(x)))"
     found = explain(masked, {"x": [1.0, -1.0, 4.0]}, wrt="x")
     assert "sqrt(where(less(x, 0), 1, x))" in found.remedy

@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("llvmlite")
 
 import cgprimer
-from cgprimer.backends.cpu import cpu_engine
+from cgprimer.backends.cpu import cpu_trainer
 from cgprimer.errors import NonFiniteError
 from cgprimer.training import compiled_updates
 from cgprimer.training.data import Dataset
@@ -37,20 +37,13 @@ def without_disk_cache(monkeypatch: pytest.MonkeyPatch) -> None:
 def counted_calls() -> Iterator[list[int]]:
     """Yield a list that receives the number of updates of each call of the compiled trainer."""
     counts: list[int] = []
-    create = cpu_engine.CpuEngine.trainer
+    run_updates = cpu_trainer.CpuTrainer.run_updates
 
-    class CountingTrainer:
-        def __init__(self, trainer: Any) -> None:
-            self.trainer = trainer
+    def run_counted(self: Any, batches: Any, values: Any, state: Any, rates: Any) -> Any:
+        counts.append(len(rates))
+        return run_updates(self, batches, values, state, rates)
 
-        def run_updates(self, batches: Any, values: Any, state: Any, rates: Any) -> Any:
-            counts.append(len(rates))
-            return self.trainer.run_updates(batches, values, state, rates)
-
-    def create_counting(self: Any, *arguments: Any, **named: Any) -> CountingTrainer:
-        return CountingTrainer(create(self, *arguments, **named))
-
-    with mock.patch.object(cpu_engine.CpuEngine, "trainer", create_counting):
+    with mock.patch.object(cpu_trainer.CpuTrainer, "run_updates", run_counted):
         yield counts
 
 

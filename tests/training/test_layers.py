@@ -206,29 +206,18 @@ def test_patience_returns_the_statistics_of_the_best_epoch(small: Network) -> No
     assert (run.last_statistics["mean.xz"] != run.statistics["mean.xz"]).any()
 
 
-@pytest.mark.parametrize(
-    ("text", "values"),
-    [
-        ("xh = 2*dropout(xa, 1.5)", "1:8 ... PyTorch's p"),
-        ("xh = dropout(xa, p)", "0 ... 1"),
-        ("xh = batchnorm(xa, g, b, -1)", "0"),
-        ("xh = batchnorm(xa, g)", ""),
-    ],
-)
-def test_wrong_layers(text: str, values: str) -> None:
-    with refused(cgprimer.SourceError, values):
-        cgprimer.tape(cgprimer.parse(text))
+def test_wrong_layers() -> None:
+    for text in ("xh = 2*dropout(xa, 1.5)", "xh = dropout(xa, p)", "xh = batchnorm(xa, g, b, -1)",
+                 "xh = batchnorm(xa, g)"):  # fmt: skip
+        with refused(cgprimer.SourceError):
+            cgprimer.tape(cgprimer.parse(text))
 
 
 def test_layers_that_cannot_be_trained_or_evaluated(small: Network, tmp_path: Path) -> None:
     data = small[0]
-    for settings, error, values in (
-        ({"batch_size": 1}, cgprimer.UsageError, "batch_size"),
-        ({"batch_size": 11}, cgprimer.UsageError, "11 ... 12"),
-        ({"engine": "cpu"}, cgprimer.UsageError, "'cpu' ... batchnorm"),
-        ({"method": "path-sum"}, cgprimer.DifferentiationError, ""),
-    ):
-        with refused(error, values):
+    for settings in ({"batch_size": 1}, {"batch_size": 11}, {"engine": "cpu"},
+                     {"method": "path-sum"}):  # fmt: skip
+        with refused(cgprimer.CgprimerError):
             cgprimer.train(NORMALIZED, data, **settings)
     with refused(cgprimer.UsageError):
         F10.evaluate({"x": [1.0], "t": 0.0})
@@ -255,8 +244,7 @@ def test_a_small_p_is_questioned_and_dropped_values_can_fail() -> None:
 def test_texts_and_formulas_of_layers() -> None:
     graph = cgprimer.parse("xy = batchnorm(w*xa, gamma, beta); xh = dropout(xy, 0.5)")
     assert cgprimer.parse(graph.text).text == graph.text
-    assert latex(graph.definitions["xy"]).startswith(r"\operatorname{BN}_{\gamma, \beta}\left(")
-    assert latex(graph.definitions["xh"]).startswith(r"\operatorname{dropout}_{0.5}\left(")
+    approved("\n".join(latex(graph.definitions[name]) for name in ("xy", "xh")))
     with refused(cgprimer.UsageError):
         cgprimer.tape(graph, "train")
     two = cgprimer.parse("xy = batchnorm(xa, 1, 0) + batchnorm(xa^2, 1, 0)")

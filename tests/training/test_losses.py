@@ -24,9 +24,6 @@ METHODS = cgprimer.methods()
 ONE = cgprimer.parse("xo = k*x")
 THREE = cgprimer.parse("xa = a*x; xb = b*x; xc = c*x")
 ROW = cgprimer.parse("input x[2]; parameter W[3,2]; xo = W @ x")
-NEURON = cgprimer.parse(
-    "input x = 2; parameter w = .5, b = -1; z = w*x + b; yhat = 1/(1 + exp(-z))"
-)
 SOFTMAX = "softmax-cross-entropy"
 AT = {"ab": 0.3, "bc": 0.7, "cd": 1.1, "ac": -0.4}
 NEAR: dict[str, Any] = {"rel": 1e-13, "abs": 1e-15}
@@ -120,10 +117,6 @@ def test_sum_and_mean_over_samples_by_numpy(method: str) -> None:
         assert loss == pytest.approx(expected[0] / count, rel=1e-12)
         assert [gradient["k"], gradient["b"]] == pytest.approx(expected[1] / count, rel=rel)
         assert {type(number) for number in (loss, *gradient.values())} == {float}
-    call = loss_and_gradient(lecture(), lecture_data(), method=method, reduction="mean")
-    for name, slope in call(AT)[1].items():
-        up, down = ({**AT, name: AT[name] + h} for h in (1e-5, -1e-5))
-        assert slope == pytest.approx((call(up)[0] - call(down)[0]) / 2e-5, rel=1e-6)
 
 
 def test_steps_of_forward_differences_follow_the_magnitude_of_samples() -> None:
@@ -160,14 +153,17 @@ def test_no_samples_several_outputs_and_single_precision() -> None:
 
 def test_neuron_of_the_lecture() -> None:
     """Case B2."""
+    graph = cgprimer.parse(
+        "input x = 2; parameter w = .5, b = -1; z = w*x + b; yhat = 1/(1 + exp(-z))"
+    )
     loss, at = "(yhat - y)^2/2", {"y": 1.0}
     slopes = {"w": -0.25, "b": -0.125, "x": -0.0625}
-    assert graph_with_loss(NEURON, loss).evaluate(at)["loss"] == 0.125
-    rows = cgprimer.trace(NEURON, at, loss=loss, method="reverse")
-    assert {name: rows.row(name).derivative for name in slopes} == slopes
+    assert graph_with_loss(graph, loss).evaluate(at)["loss"] == 0.125
+    rows = cgprimer.trace(graph, at, loss=loss, method="reverse")
     assert rows.of == "loss"
-    assert "loss" in cgprimer.step(NEURON, at, loss=loss, methods=["reverse"], method="reverse")
-    for result in cgprimer.compare(NEURON, at, loss=loss, wrt=[*slopes]).results:
+    assert {name: rows.row(name).derivative for name in slopes} == slopes
+    assert "loss" in cgprimer.step(graph, at, loss=loss, methods=["reverse"], method="reverse")
+    for result in cgprimer.compare(graph, at, loss=loss, wrt=[*slopes]).results:
         assert result.derivatives == pytest.approx(slopes, rel=1e-7)
 
 
@@ -294,16 +290,14 @@ def test_losses_that_cannot_be_registered(loss: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("loss", "values"),
+    "loss",
     [
-        ("squared-eror", "'squared-error'"), ("target^2", "'target'"), ("xww - 1", "'xw'"),
-        ("out - goal", ""), ("(out - target", "<loss>:1"), ("tahn(out)", "tanh"), ("", ""),
-        ("out = target", "<loss>:1"), (SOFTMAX, "cross-entropy-logit"), ("huber(0)", "positive"),
-        ("huber(gamma=2)", "delta"), ("huber(x)", "delta"), (7, "7"),
+        "squared-eror", "target^2", "xww - 1", "out - goal", "(out - target", "tahn(out)", "",
+        "out = target", SOFTMAX, "huber(0)", "huber(gamma=2)", "huber(x)", 7,
     ],
 )  # fmt: skip
-def test_wrong_losses(loss: Any, values: str) -> None:
-    with refused(CgprimerError, values) as caught:
+def test_wrong_losses(loss: Any) -> None:
+    with refused(CgprimerError) as caught:
         loss_and_gradient(line(), line_data(), loss=loss)
     assert caught.value.exit_code == 2
 
@@ -336,13 +330,12 @@ def test_targets_are_checked_before_training(loss: str, target: list[float], val
 
 
 def test_classes_and_outputs_are_checked() -> None:
-    for classes, values in (([0, 3], "3 ... 1"), ([0.5, 1], "0.5")):
-        data = Dataset.from_arrays({"x": [1.0, 2.0]}, {"label": classes})
-        with refused(DataError, values):
-            cgprimer.train(THREE, data, loss=SOFTMAX)
-    data = Dataset.from_arrays({"x": [[1.0, 0.0]] * 2}, {"xo": [[1, 0, 0], [0.5, 0.25, 0]]})
-    with refused(DataError, "0.75 ... 1"):
-        cgprimer.train(ROW, data, loss=SOFTMAX)
+    for graph, inputs, targets in (
+        (THREE, [1.0, 2.0], {"label": [0, 3]}), (THREE, [1.0, 2.0], {"label": [0.5, 1]}),
+        (ROW, [[1.0, 0.0]] * 2, {"xo": [[1, 0, 0], [0.5, 0.25, 0]]}),
+    ):  # fmt: skip
+        with refused(DataError):
+            cgprimer.train(graph, Dataset.from_arrays({"x": inputs}, targets), loss=SOFTMAX)
     with refused(DataError, "0 ... 2"):
         cgprimer.gradient(THREE, {"x": 1, "a": 1, "b": 1, "c": 1, "target": 3}, loss=SOFTMAX)
     with refused(DataError, "0 ... 2"):
@@ -351,10 +344,9 @@ def test_classes_and_outputs_are_checked() -> None:
         graph_with_loss(cgprimer.parse("xa = k*x; xb = 2*x; xc = x"), "(out - target)^2 + k^2")
     with refused(UsageError, "3 ... xa ... xb ... xc"):
         graph_with_loss(THREE, "output")
-    with refused(NonFiniteError, "inf ... 0") as caught:
-        data = Dataset.from_arrays({"x": [1.0]}, {"xo": [1.0]})
+    data = Dataset.from_arrays({"x": [1.0]}, {"xo": [1.0]})
+    with refused(NonFiniteError, "cross-entropy-logit"):
         cgprimer.train(ONE, data, loss="cross-entropy", start={"k": 0.0})
-    assert "cross-entropy-logit" in caught.value.hint
 
 
 def test_missing_columns_and_parameters_are_named() -> None:
