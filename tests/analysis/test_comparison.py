@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
+import dataclasses
 import math
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +16,7 @@ from cgprimer.analysis.comparison import compare
 from cgprimer.analysis.reference import compute_reference_derivatives, compute_relative_error
 from cgprimer.errors import CgprimerError, MissingValueError, UsageError
 from tests.approval import approved, refused
-from tests.cases.case_tools import METHODS, example
+from tests.cases.case_tools import example
 from tests.cli.cli_tools import read_json
 
 LECTURE = example("lecture")
@@ -200,37 +199,17 @@ def test_elements_and_rows_of_arrays() -> None:
     assert one.reference is not None
 
 
-@pytest.mark.parametrize("style", ["text", "markdown", "latex", "csv"])
-def test_tables_have_a_row_per_method(style: str) -> None:
-    found = compare(LECTURE, wrt="ab")
-    text = found.to_table(style)
-    rows = [line for line in text.splitlines() if "5.67187" in line]
-    assert len(rows) == len(METHODS)
-    for row, result in zip(rows, found.results, strict=True):
-        assert result.method in row
-        assert str(result.operations) in row
-    if style == "csv":
-        (header, *cells) = csv.reader(io.StringIO(text))
-        assert header[:2] == ["method", "dxw/dab"]
-        assert {len(row) for row in cells} == {len(header)}
-
-
-def test_latex_headings_are_mathematics() -> None:
-    for text in ("x_w = k_1*xa", "x_w = a + b + c + d + f*k_1*xa^2"):
+def test_tables_have_a_row_per_method() -> None:
+    slopes = [f"x_w = {terms}" for terms in ("k_1*xa", "a + b + c + d + f*k_1*xa^2")]
+    matrix = "input x[2] = 0.25; parameter W[3,2] = 0.5; y = sum((W @ x)^2)"
+    for text, style in ((slopes[0], "text"), (slopes[0], "csv"), (slopes[0], "markdown"),
+                        (slopes[0], "latex"), (slopes[1], "latex"), (matrix, "")):  # fmt: skip
         graph = cgprimer.parse(text)
-        at = dict.fromkeys((*graph.inputs, *graph.parameters), 1e-9)
-        shown = compare(graph, at).to_table("latex")
-        assert r"$\partial x_{w} / \partial k_{1}$" in shown
-        assert r"\cdot 10^{-" in shown
-        assert "dx_w" not in shown
-        assert "e-0" not in shown
-
-
-def test_more_than_five_derivatives_have_a_separate_table() -> None:
-    graph = cgprimer.parse("input x[2] = 0.25; parameter W[3,2] = 0.5; y = sum(tanh(W @ x))")
-    lines = str(compare(graph)).splitlines()
-    assert sum(line.startswith("dy/dW[") for line in lines) == 6
-    assert max(map(len, lines)) <= 110
+        at = {} if text == matrix else dict.fromkeys((*graph.inputs, *graph.parameters), 1e-9)
+        found = compare(graph, at, methods=("forward", "reverse", "path-sum"))
+        results = tuple(dataclasses.replace(result, seconds=1e-5) for result in found.results)
+        found = dataclasses.replace(found, results=results)
+        approved(found.to_table(style) if style else str(found))
 
 
 def test_flat_functions_that_lose_digits_are_noted() -> None:
