@@ -125,18 +125,12 @@ def test_lines_mark_the_part_that_is_rewritten() -> None:
     for line, step in zip(section.lines(), section.steps, strict=False):
         begin, end = line.part
         assert line.text[begin:end] == step.part
-    data = found.to_dict()
-    assert data["sections"][0]["steps"][1]["line"] == "d/dx(x)*sin(x) + x*d/dx(sin(x))"
-    assert data["sections"][0]["operations"] == {"before": 2, "after": 4}
-    assert found.latex().count(r"\underline") == 2
+    data = found.to_dict()["sections"][0]
+    assert data["steps"][1]["line"] == "d/dx(x)*sin(x) + x*d/dx(sin(x))"
+    assert data["operations"] == {"before": 2, "after": 4}
     assert found._repr_latex_() == found.latex()
-
-
-def test_latex_of_functions_and_inner_variables() -> None:
-    assert r"f'\left(g\left(x\right)\right) \, g'\left(x\right)" in rules("f(g(x))").latex()
-    shown = rules(LECTURE, "xa").latex()
-    assert r"\frac{d}{d\mathit{xa}}\left[{\mathit{xa}}^{2}\right] &= 2 \, \mathit{xa}" in shown
-    assert r"\mathit{xz}'" in shown
+    for derivation in (found, rules("f(g(x))"), rules(LECTURE, "xa")):
+        approved(derivation.latex())
 
 
 def test_expression_swell_is_counted_and_refused() -> None:
@@ -162,23 +156,15 @@ def test_long_and_deep_formulas_take_linear_time() -> None:
     assert nested.result.count("cos(") == 100
 
 
-@pytest.mark.parametrize(
-    ("formula", "arguments", "result"),
-    [
-        ("5", {"wrt": "x"}, "0"),
-        ("5", {"wrt": "t"}, "0"),
+def test_variable_and_functions_are_chosen() -> None:
+    for formula, arguments, result in (
+        ("5", {"wrt": "x"}, "0"), ("5", {"wrt": "t"}, "0"), ("u^2", {"wrt": "u"}, "2*u"),
         ("p*q", {"functions": ["p"], "wrt": "x"}, "q*p'"),
-        ("p(x)*q", {"functions": "p"}, "q*p'(x)"),
-        ("u^2", {"wrt": "u"}, "2*u"),
-        ("f*g", {"order": 2}, "f''*g + 2*f'*g' + f*g''"),
+        ("p(x)*q", {"functions": "p"}, "q*p'(x)"), ("f*g", {"order": 2}, "f''*g + 2*f'*g' + f*g''"),
         (cgprimer.parse("y = f*x"), {}, "f"),  # a parameter of the graph
-    ],
-)
-def test_variable_and_functions_are_chosen(
-    formula: Any, arguments: dict[str, Any], result: str
-) -> None:
-    found = rules(formula, **arguments)
-    assert (found.result, found.wrt) == (result, arguments.get("wrt", "x"))
+    ):  # fmt: skip
+        found = rules(formula, **arguments)
+        assert (found.result, found.wrt) == (result, arguments.get("wrt", "x"))
 
 
 @pytest.mark.parametrize(

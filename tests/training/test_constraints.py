@@ -62,7 +62,7 @@ def test_one_step_of_gradient_descent(
 
 
 @given(st.lists(st.floats(-5, 5), min_size=1, max_size=4), st.floats(0.1, 4), st.integers(0, 99))
-@settings(max_examples=30)
+@settings(max_examples=20)
 def test_projections_are_the_nearest_points_of_the_ball(
     numbers: list[float], radius: float, seed: int
 ) -> None:
@@ -71,23 +71,16 @@ def test_projections_are_the_nearest_points_of_the_ball(
         found = project_to_norm_ball(values, radius, p)
         assert np.linalg.norm(found, p) <= radius * (1 + 1e-12)
         distance = np.linalg.norm(found - values)
-        for direction in random.normal(size=(20, len(values))):
+        for direction in random.normal(size=(10, len(values))):
             other = direction * radius * random.random() / np.linalg.norm(direction, p)
             assert np.linalg.norm(other - values) >= distance * (1 - 1e-12)
+    for p in (1.5, 3.0):  # other norms scale down
+        scale = min(1.0, radius / (np.linalg.norm(values, p) or 1.0))
+        assert project_to_norm_ball(values, radius, p) == pytest.approx(scale * values)
     found = float(shrink_towards_zero(values[0], radius))
-    objective = [
-        (w - values[0]) ** 2 / 2 + radius * abs(w) for w in (found - 1e-4, found, found + 1e-4)
-    ]
+    near = (found - 1e-4, found, found + 1e-4)
+    objective = [(w - values[0]) ** 2 / 2 + radius * abs(w) for w in near]
     assert objective[1] == min(objective)
-
-
-@pytest.mark.parametrize("p", [1.5, 3.0])
-def test_other_norms_are_scaled_down(p: float) -> None:
-    values = np.array([3.0, -1.0])
-    found = project_to_norm_ball(values, 1.0, p)
-    assert np.linalg.norm(found, p) == pytest.approx(1.0)
-    assert found[0] / found[1] == pytest.approx(-3.0)
-    assert project_to_norm_ball(values, 9.0, p) is values
 
 
 def test_frozen_parameters_are_not_differentiated_and_need_a_value() -> None:

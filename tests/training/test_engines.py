@@ -142,13 +142,11 @@ def test_calls_and_interruptions_change_nothing(form_name: str, optimizer: str) 
 
 @pytest.mark.parametrize("engines", [("cpu", "numpy"), ("numpy", "cpu")])
 def test_a_run_is_resumed_with_another_engine(engines: tuple[str, str]) -> None:
-    settings = settings_of("adam", 7)
-    first, second = engines
+    settings, (first, second) = settings_of("adam", 7), engines
     part = train(graph(), data(), engine=first, on_step=interrupt_at(20), **settings)
     assert part.steps == 20
-    check_equal(
-        train(graph(), data(), engine=second, resume=part, **settings), by_numpy("adam", 7), 1e-10
-    )
+    resumed = train(graph(), data(), engine=second, resume=part, **settings)
+    check_equal(resumed, by_numpy("adam", 7), 1e-10)
 
 
 @pytest.mark.parametrize("engine", ["cpu", "numpy"])

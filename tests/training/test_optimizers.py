@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from cgprimer.errors import CgprimerError, TapeError, UsageError
 from cgprimer.training.data import Dataset
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import OPTIMIZERS, optimizer
-from cgprimer.training.update_rules import Optimizer, record_update
+from cgprimer.training.update_rules import record_update
 from tests.approval import refused, warned
 from tests.training.training_graphs import PLAIN, lecture, lecture_data, line, line_data
 
@@ -117,9 +116,10 @@ def test_state_of_a_written_rule_starts_at_zero_or_a_given_value() -> None:
     assert (p, state) == (pytest.approx(0.6), (pytest.approx(4.0),))
     assert optimizer("d = rate*g; p = p - d").start(np.ones(3)) == ()
     assert len(record_update(optimizer("p = p - rate*g/t")).scalars) == 2
+    with refused(UsageError, "'nu' ... v ... mu"):
+        optimizer("v = mu*v + g; p = p - rate*v", {"mu": 0.9, "nu": 1})
 
 
-@pytest.mark.parametrize("batch", [1, None])
 @pytest.mark.parametrize(
     ("text", "factors"),
     [
@@ -128,14 +128,12 @@ def test_state_of_a_written_rule_starts_at_zero_or_a_given_value() -> None:
         ("p = p - rate*g; n = n + 1", (0.1, 0.1, 0.1)),
     ],
 )
-def test_state_that_is_common_to_all_parameters(
-    text: str, factors: tuple[float, ...], batch: int | None
-) -> None:
+def test_state_that_is_common_to_all_parameters(text: str, factors: tuple[float, ...]) -> None:
     xa, (k, b) = line_data(1.5).inputs["xa"][0], (0.25, 0.5)
     for factor in factors:
         error = k * xa + b - (3 * xa - 1)
         k, b = k - factor * 2 * error * xa, b - factor * 2 * error
-    for engine in ("numpy", "cpu"):
+    for engine, batch in product(("numpy", "cpu"), (1, None)):
         run = cgprimer.train(
             line(), line_data(1.5), optimizer=text, learning_rate=0.1, epochs=3, batch_size=batch,
             engine=engine, start=START, schedule="constant",
@@ -161,11 +159,6 @@ def test_wrong_rules_are_marked_in_their_text(text: str, marked: str) -> None:
     carets = next(k for k, one in enumerate(lines) if set(one.strip()) == {"^"})
     begin = lines[carets].index("^")
     assert lines[carets - 1].ljust(99)[begin : begin + lines[carets].count("^")] == marked
-
-
-def test_unknown_hyperparameters_are_refused() -> None:
-    with refused(UsageError, "'nu' ... v ... mu"):
-        optimizer("v = mu*v + g; p = p - rate*v", {"mu": 0.9, "nu": 1})
 
 
 def adamax(p: Array, g: Array, state: tuple[Array, ...], rate: float) -> tuple[Array, Any]:
@@ -204,15 +197,6 @@ NOT_RECORDED = {
 }
 
 
-@contextmanager
-def registered(name: str, update: Any, start: Any) -> Iterator[Optimizer]:
-    rule = cgprimer.register_optimizer(name, update, start=start, rate=0.01)
-    try:
-        yield rule
-    finally:
-        cgprimer.unregister_optimizer(name)
-
-
 @pytest.mark.parametrize("name", [*RECORDED, *NOT_RECORDED])
 def test_registered_rules_run_as_in_python(name: str) -> None:
     """Engines run rules that can be recorded; others run in Python with a warning."""
@@ -220,12 +204,13 @@ def test_registered_rules_run_as_in_python(name: str) -> None:
     values = np.array([START["k"], START["b"]])
     objective, state = Objective(line()), start(values)
     columns = objective.columns(line_data())
-    settings: dict[str, Any] = {"optimizer": name, "start": START, "epochs": 9}
-    settings |= {"batch_size": None, "schedule": "constant"}
     for _ in range(9):
         gradient = objective.sums(columns, values, 5)[1] / 5
         values, state = update(values, gradient, state, 0.01)
-    with registered(name, update, start) as rule:
+    settings: dict[str, Any] = {"optimizer": name, "start": START, "epochs": 9}
+    settings |= {"batch_size": None, "schedule": "constant"}
+    rule = cgprimer.register_optimizer(name, update, start=start, rate=0.01)
+    try:
         if name in RECORDED:
             assert len(record_update(rule).tape) > 2
             runs = [cgprimer.train(line(), line_data(), engine=e, **settings) for e in ENGINES]
@@ -234,6 +219,8 @@ def test_registered_rules_run_as_in_python(name: str) -> None:
                 record_update(rule)
             with warned(UserWarning, f"{name}'"):
                 runs = [cgprimer.train(line(), line_data(), engine="cpu", **settings)]
+    finally:
+        cgprimer.unregister_optimizer(name)
     for run in runs:
         assert [run.parameters["k"], run.parameters["b"]] == pytest.approx(values, rel=1e-9)
 
