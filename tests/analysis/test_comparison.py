@@ -88,9 +88,6 @@ def test_stop_gradient_has_no_reference_unless_it_cancels() -> None:
 )  # fmt: skip
 def test_relative_error(value: float, exact: float, error: float) -> None:
     assert compute_relative_error(value, exact) == pytest.approx(error, rel=1e-12, nan_ok=True)
-
-
-def test_relative_error_resolves_the_last_bit() -> None:
     with mpmath.workdps(60):
         third = mpmath.mpf(1) / 3
     assert 0 < compute_relative_error(1 / 3, third) < 1.2e-16

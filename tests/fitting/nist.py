@@ -22,23 +22,17 @@ NAMES = (
 
 
 def folder() -> Path:
-    """Where the problems are; the test is skipped where they are not."""
+    """Return the folder of the problems; skip the test if there is none."""
     given = os.environ.get("CGPRIMER_NIST")
     above = [Path(given)] if given else [p / "shared" / "nist" for p in Path(__file__).parents]
     found = next((path for path in above if (path / "index.json").exists()), None)
-    if found is None:
-        pytest.skip("no folder shared/nist above the repository, and CGPRIMER_NIST is not set")
-    return found
+    return found or pytest.skip("no folder shared/nist above the repository, nor CGPRIMER_NIST")
 
 
 @cache
-def _read(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8"))
-
-
 def problem(name: str) -> tuple[Any, cgprimer.ExpressionGraph, cgprimer.Dataset]:
-    """What is certified, the model and the data."""
-    certified = _read(folder() / "index.json")[name]
+    """Return the certified values, the model and the data."""
+    certified = json.loads((folder() / "index.json").read_text(encoding="utf-8"))[name]
     graph = cgprimer.parse(certified["model"])
     path = folder() / f"{name}.csv"
     data = cgprimer.Dataset.load(path, inputs=graph.inputs, targets=graph.outputs)

@@ -308,12 +308,11 @@ def test_ends_that_are_no_minimum(text: str, start: dict[str, float]) -> None:
 
 
 def test_accepted_steps_are_finite_and_decrease_the_sum_of_squares() -> None:
-    graph = cgprimer.parse("y = log(a*x)/b")
-    domain = cgprimer.fit(graph, dataset(np.log(0.01 * X) / 2), start={"a": 5, "b": 1})
+    graph, data = cgprimer.parse("y = log(a*x)/b"), dataset(np.log(0.01 * X) / 2)
+    domain = cgprimer.fit(graph, data, start={"a": 5, "b": 1})
     assert domain.parameters == pytest.approx({"a": 0.01, "b": 2.0})
     assert any(math.isnan(t.residual_sum_of_squares) for t in domain.history)
-    far = cgprimer.fit(DECAY, NOISY, start={"a": 30, "b": 4})
-    for found in (domain, far):
+    for found in (domain, cgprimer.fit(DECAY, NOISY, start={"a": 30, "b": 4})):
         assert found.converged
         sums = [t.residual_sum_of_squares for t in found.history if t.accepted]
         assert all(later <= before * (1 + 1e-12) for before, later in pairwise(sums))
@@ -379,8 +378,7 @@ def test_wrong_arguments(arguments: dict[str, Any]) -> None:
 
 
 def test_fewer_data_than_parameters_are_refused() -> None:
-    graph = cgprimer.parse("y = a + b*x + c*x^2")
-    two = dataset([1.0, 2.0], x=[0.0, 1.0])
+    graph, two = cgprimer.parse("y = a + b*x + c*x^2"), dataset([1.0, 2.0], x=[0.0, 1.0])
     with refused(DataError, "2 data ... 3"):
         cgprimer.fit(graph, two)
     assert cgprimer.fit(graph, two, freeze="c", start={"c": 0}).converged

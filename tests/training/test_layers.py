@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -130,51 +131,34 @@ def test_masks_depend_only_on_seed_epoch_and_position() -> None:
     assert wide.max_samples * wide.width <= 2**21  # numbers in memory at the same time
 
 
-# torch 2 in float64: nn.Linear, nn.BatchNorm1d (default eps and momentum), SGD of rate 0.05, five
-# epochs over twelve samples in batches of 5, 5 and 2.
-TORCH_LOSSES = [
-    0.714931225894067, 1.5034343062906652, 2.8596292192405963, 0.366935772353656,
-    1.0763502699351246, 1.6561797271894612, 0.6442457000079173, 0.6881943245558572,
-    1.1005113097419243, 0.6253689919445377, 0.6484489136767927, 0.8386526963139834,
-    0.5759468561937175, 0.568886310705565, 0.6566884570844652,
-]  # fmt: skip
-TORCH_MEAN = [0.2371809872212734, -0.12322640828602868, -0.15911914288173712, 0.6532575784402934]
-TORCH_VARIANCE = [0.8617617952127302, 0.4705474250734992, 1.2559767763597334, 1.037027018193539]
-TORCH_FINAL_LOSS = 0.24523007582816123
-# The same for dropout with equal masks, and Adam of rate 0.05.
-DROPPED_LOSSES = [
-    1.1023689013390379, 2.2982066563353496, 3.3866159864675756, 1.0760732096238201,
-    0.44379268256878196, 0.36095510757438753, 1.1559345718573002, 0.6114912524011208,
-    0.039969185969286516, 1.1487014948221712, 1.1599239057728141, 0.1376868766157569,
-    0.6633104626493541, 1.5241518571127723, 0.6236000187697517,
-]  # fmt: skip
+TORCH = json.loads(Path(__file__).with_name("torch_runs.json").read_text("utf-8"))
 STEPS: dict[str, Any] = {"batch_size": 5, "epochs": 5, "shuffle": False, "learning_rate": 0.05}
 
 
 def test_batch_normalization_trains_as_in_torch(small: Network) -> None:
-    data, start = small
+    (data, start), known = small, TORCH["normalized"]
     for method in ("reverse", "forward"):
         rules = {"start": {**start, "g": 1.1}, "method": method, **PLAIN, **STEPS}
         run = cgprimer.train(NORMALIZED, data, **rules)
-        np.testing.assert_allclose(run.step_losses, TORCH_LOSSES, rtol=1e-10)
-        np.testing.assert_allclose(run.statistics["mean.xz"], TORCH_MEAN, rtol=1e-10)
-        np.testing.assert_allclose(run.statistics["variance.xz"], TORCH_VARIANCE, rtol=1e-10)
-        assert run.loss == pytest.approx(TORCH_FINAL_LOSS, rel=1e-10)
+        np.testing.assert_allclose(run.step_losses, known["step_losses"], rtol=1e-10)
+        for name, value in run.statistics.items():
+            np.testing.assert_allclose(value, known[name.partition(".")[0]], rtol=1e-10)
+        assert run.loss == pytest.approx(known["loss"], rel=1e-10)
     outputs = NORMALIZED.evaluate({"x": data.inputs["x"], **run.point})["xo"]
     mean = ((outputs - data.targets["xo"]) ** 2).mean()
-    assert mean == pytest.approx(TORCH_FINAL_LOSS, rel=1e-10)
+    assert mean == pytest.approx(known["loss"], rel=1e-10)
     predicted = compute_outputs(NORMALIZED, data.inputs, 12, run.point)["xo"]
     np.testing.assert_allclose(predicted, outputs, rtol=1e-14)
 
 
 @pytest.mark.parametrize("engine", ["plain", "cpu"])
 def test_dropout_trains_as_in_torch(small: Network, engine: str) -> None:
-    data, start = small
+    (data, start), known = small, TORCH["dropped"]
     rules = {"schedule": "constant", "engine": engine, "seed": 3, **STEPS}
     run = cgprimer.train(DROPPED, data, start=start, **rules)
-    np.testing.assert_allclose(run.step_losses, DROPPED_LOSSES, rtol=1e-10)
-    assert run.loss == pytest.approx(0.2614055442716054, rel=1e-10)
-    assert run.parameters["c"] == pytest.approx(-0.24300334375827345, rel=1e-10)
+    np.testing.assert_allclose(run.step_losses, known["step_losses"], rtol=1e-10)
+    found = run.loss, run.parameters["c"]
+    assert found == pytest.approx((known["loss"], known["c"]), rel=1e-10)
 
 
 @pytest.mark.parametrize("batch", [1, 8, None])
@@ -197,10 +181,8 @@ def test_engines_and_python_use_equal_masks(batch: int | None) -> None:
 
 def test_patience_returns_the_statistics_of_the_best_epoch(small: Network) -> None:
     data, start = small
-    run = cgprimer.train(
-        NORMALIZED, data, start=start, batch_size=5, epochs=60, validation=data, patience=3,
-        learning_rate=2.0, optimizer="sgd",
-    )  # fmt: skip
+    rules: dict[str, Any] = {"batch_size": 5, "optimizer": "sgd", "learning_rate": 2.0}
+    run = cgprimer.train(NORMALIZED, data, start=start, validation=data, patience=3, **rules)
     assert run.stopped == "patience"
     assert run.loss == pytest.approx(min(run.validation_losses), rel=1e-12)
     assert (run.last_statistics["mean.xz"] != run.statistics["mean.xz"]).any()

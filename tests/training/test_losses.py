@@ -271,16 +271,13 @@ def test_a_registered_name_can_change_its_meaning() -> None:
             assert loss_and_gradient(lecture(), lecture_data(), loss="mine")(AT) == known
 
 
-@pytest.mark.parametrize(
-    "loss",
-    [lambda out: out, lambda out, target: None, lambda out, target: out.nothing,
-     "goal - out", "target", "(out", "", 5],
-)  # fmt: skip
-def test_losses_that_cannot_be_registered(loss: Any) -> None:
-    with refused(CgprimerError):
-        cgprimer.register_loss("mine", loss)
-    with refused(UsageError, "'mine'"):
-        cgprimer.train(line(), line_data(), loss="mine")
+def test_losses_that_cannot_be_registered() -> None:
+    for loss in (lambda out: out, lambda out, target: None, lambda out, target: out.nothing,
+                 "goal - out", "target", "(out", "", 5):  # fmt: skip
+        with refused(CgprimerError):
+            cgprimer.register_loss("mine", loss)
+        with refused(UsageError, "'mine'"):
+            cgprimer.train(line(), line_data(), loss="mine")
 
 
 @pytest.mark.parametrize(

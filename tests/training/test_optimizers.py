@@ -225,9 +225,8 @@ def test_registered_rules_run_as_in_python(name: str) -> None:
         assert [run.parameters["k"], run.parameters["b"]] == pytest.approx(values, rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("update", "start"),
-    [
+def test_updates_that_fail_cannot_be_registered() -> None:
+    for update, start in (
         (lambda p, g, state, rate: p, stateless),
         (lambda p, g, state, rate: (p[:1], state), stateless),
         (lambda p, g, state, rate: (p, ()), lambda p: (np.zeros_like(p),)),
@@ -235,13 +234,11 @@ def test_registered_rules_run_as_in_python(name: str) -> None:
         (lambda p, g, state, rate: (p - unknown, state), stateless),  # noqa: F821
         (lambda p, g: (p, ()), stateless),
         (5, stateless),
-    ],
-)
-def test_updates_that_fail_cannot_be_registered(update: Any, start: Any) -> None:
-    with refused(UsageError):
-        cgprimer.register_optimizer("mine", update, start=start)
-    with refused(UsageError, "'mine'"):
-        cgprimer.train(line(), line_data(), optimizer="mine")
+    ):
+        with refused(UsageError):
+            cgprimer.register_optimizer("mine", update, start=start)
+        with refused(UsageError, "'mine'"):
+            cgprimer.train(line(), line_data(), optimizer="mine")
 
 
 def test_names_of_built_in_rules_and_losses_cannot_be_changed() -> None:
