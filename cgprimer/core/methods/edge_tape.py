@@ -58,8 +58,9 @@ def edge_tape(
     >>> [[edges.labels[end] for end in (c.tail, c.head)] for c in edges.shares]
     [['xb', 'xw'], ['xa', 'xw'], ['xa', 'xb']]
     """
-    builder = Builder()
+    builder = Builder(simplify=not operations)  # every operation is a vertex, even -(-x)
     value = builder.extend(tape)
+    builder.simplify = True
     vertices = range(tape.size) if operations else sorted(tape.labels)
     arrays = tape.has_arrays
     edges = {} if arrays else emit_edge_partials(builder, tape, value, [True] * tape.size, vertices)
@@ -134,7 +135,8 @@ def _build_vertex_sweep(
 ) -> Callable[[int, int], dict[int, int]]:
     """Return a function that propagates an adjoint from a vertex to the vertices it depends on."""
     first = len(tape.leaves)
-    varies = [leaf.kind != "constant" for leaf in tape.leaves] + [True] * len(tape)
+    constants = {i for i, leaf in enumerate(tape.leaves) if leaf.kind == "constant"}
+    varies = {index: index for index in range(tape.size) if index not in constants}
 
     def sweep_expression(head: int, seed: int) -> dict[int, int]:
         """Propagate the adjoint of a vertex through its expression; return the adjoints."""

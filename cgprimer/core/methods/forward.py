@@ -101,14 +101,20 @@ def emit_tangents(
     """
     tangents = [dict(seeds) for seeds, _ in directions]
     active = [find_dependents(tape, seeds) for seeds, _ in directions]
+    leaves = builder.extend(tape, keep=[False] * tape.size)
+    first = {new: index for index, new in leaves.items()}  # of the equal values of the tape
 
     def emit_instruction_tangents(index: int, value: dict[int, int]) -> int:
         """Emit the tangents of an instruction in all directions; return its value."""
         primitive, operands = tape.instructions[index - len(tape.leaves)]
         values = tuple(value[o] for o in operands)
         operation = find_operation(primitive)
+        merged = first.setdefault(value[index], index)
         for (_, suffix), dot, reached in zip(directions, tangents, active, strict=True):
             if not reached[index]:
+                continue
+            if merged != index and merged in dot:  # simplified, such as -(-x): no edges lead to it
+                dot[index] = dot[merged]
                 continue
             seed = dot.pop(index, None)  # of an inner value: added to its tangent
             for position, operand in enumerate(operands):

@@ -70,8 +70,9 @@ def differentiate(
     shapes = select_array_shapes(tape, (*of, *wrt))
     seeds = _choose_seeds(tape, of, shapes, simplify)
     adjoints = _seed_adjoints(builder, roots, seeds)
-    region = [i for i in range(len(tape.leaves), tape.size) if needed[i] and active[i]]
-    sweep(builder, iterate_backwards(tape, value, region, active), adjoints)
+    keys = _find_adjoint_keys(value, active)
+    region = [i for i in range(len(tape.leaves), tape.size) if keys.get(i) == i]
+    sweep(builder, iterate_backwards(tape, value, region, keys), adjoints)
     _name_adjoints(builder, tape, region, adjoints)
 
     zero = builder.constant(0.0)
@@ -89,6 +90,16 @@ def differentiate(
     return DerivativeProgram(
         "reverse", finished, of, wrt, passes, primal_names=names, shapes=shapes
     )
+
+
+def _find_adjoint_keys(value: Mapping[int, int], active: Sequence[bool]) -> dict[int, int]:
+    """Return for each active value of the tape the first one with the same value in the builder.
+
+    Simplification merges ``-(-x)`` and ``x``. Such values have one adjoint: with two, ``x`` would
+    get the contributions to ``-(-x)`` as well as what reaches it through the negations.
+    """
+    first: dict[int, int] = {}
+    return {index: first.setdefault(new, index) for index, new in value.items() if active[index]}
 
 
 def _choose_seeds(
@@ -194,7 +205,7 @@ class SweepInstruction(NamedTuple):
 
 
 def iterate_backwards(
-    tape: Tape, value: Mapping[int, int], region: Iterable[int], active: Sequence[bool]
+    tape: Tape, value: Mapping[int, int], region: Iterable[int], keys: Mapping[int, int]
 ) -> Iterator[tuple[Any, ...]]:
     """Yield instructions of a tape for a reverse sweep, from the last to the first.
 
@@ -202,11 +213,11 @@ def iterate_backwards(
         tape: the tape.
         value: the value in the builder for each value of the tape.
         region: the indices of the results of the instructions, in ascending order.
-        active: for each value of the tape, whether its adjoint is needed.
+        keys: the key of the adjoint of each value of the tape whose adjoint is needed.
     """
     for index in reversed(list(region)):
         primitive, operands = tape.instructions[index - len(tape.leaves)]
-        tails = tuple([o if active[o] else None for o in operands])
+        tails = tuple([keys.get(o) for o in operands])
         values = tuple([value[o] for o in operands])
         yield (
             index,

@@ -57,7 +57,8 @@ class Builder:
         self.shapes: list[Shape] = []  # of every value, for one sample
         self.has_arrays = False
         self.pinned: set[int] = set()
-        self.shares: list[tuple[Contribution, int | None]] = []  # with the previous total
+        # Contributions with the key of the value that they are added to, and the previous total.
+        self.shares: list[tuple[Contribution, int, int | None]] = []
         self.moved: list[int] = []  # filled by finish: index of each value on the tape, or -1
         self._instructions: dict[tuple[Applied, tuple[int, ...]], int] = {}
         self._constants: dict[str | float, int] = {}
@@ -203,7 +204,8 @@ class Builder:
         """
         earlier = totals.get(to)
         total = totals[to] = product if earlier is None else self.emit("add", earlier, product)
-        self.shares.append((_new(Contribution, (tail, head, partial, product, total)), earlier))
+        contribution = _new(Contribution, (tail, head, partial, product, total))
+        self.shares.append((contribution, to, earlier))
 
     def name(self, index: int, name: str) -> int:
         """Assign a name to a value, and return the index of the value."""
@@ -266,7 +268,7 @@ class Builder:
             prune: omit values that no output depends on, except columns and scalars (the
                 arguments of the program) and the operands of contributions to needed totals.
         """
-        entries, contributions = self.entries, [contribution for contribution, _ in self.shares]
+        entries, contributions = self.entries, [contribution for contribution, *_ in self.shares]
         needed = [True] * len(entries)
         if prune:
             needed = self._mark_needed_entries(outputs.values())
@@ -308,15 +310,20 @@ class Builder:
         )
 
     def _select_needed_contributions(self, needed: list[bool]) -> list[Contribution]:
-        """Return the contributions to needed totals, and to totals that are named constants."""
+        """Return the contributions to final totals that are needed or are named constants."""
         # A constant that has a name, such as bar_xw = -1, is printed with its contributions.
-        wanted: set[int | None] = {i for i in self.names.values() if i in self._value_of}
+        named = {i for i in self.names.values() if i in self._value_of}
         selected = []
-        for contribution, previous_total in reversed(self.shares):
+        earlier_totals: dict[tuple[int, int], bool] = {}  # True if the final total is selected
+        for contribution, to, previous_total in reversed(self.shares):
             total = contribution[4]
-            if needed[total] or total in wanted:
+            chosen = earlier_totals.pop((to, total), None)
+            if chosen is None:
+                chosen = needed[total] or total in named
+            if chosen:
                 selected.append(contribution)
-                wanted.add(previous_total)
+            if previous_total is not None:
+                earlier_totals[to, previous_total] = chosen
         return selected[::-1]
 
     def _mark_needed_entries(self, roots: Iterable[int]) -> list[bool]:
