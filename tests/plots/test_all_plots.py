@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,15 +14,12 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 import cgprimer
-from cgprimer import Value, checkpoint, make_classes, memory, plot, train
+from cgprimer import Dataset, Value, checkpoint, make_classes, memory, plot, train
 from cgprimer.core.graph.loading import parse
-from cgprimer.errors import UsageError
 from cgprimer.networks import mlp
-from cgprimer.visualization.diagrams.figure_files import save_figure
 from cgprimer.visualization.plots.loss_landscape import landscape
 from cgprimer.visualization.plots.slide import choose_log_ticks
 from cgprimer.visualization.plots.surface_plot import draw_surface
-from tests.approval import refused
 from tests.plots.plot_tools import entries, moved, numbers, run_of, runs_of
 
 SINE = parse("xw = sin(xa)")
@@ -37,21 +33,16 @@ MOVED = {
 NEURON = parse("xo = sigmoid(a*x1 + b*x2 + c)")
 
 
-def layers(f: Callable[[Value], Value]) -> Value:
-    """Return the sum of four layers."""
-    x = Value(np.ones((100, 40)))
-    for _ in range(4):
-        x = f(x)
-    return x.sum()
-
-
 def plot_memory(dark: bool) -> Figure:
     """Plot the memory of a recording, with and without checkpoints."""
+
+    def record(f: Callable[[Value], Value]) -> Value:
+        return f(f(f(f(Value(np.ones((100, 40))))))).sum()
 
     def layer(x: Value) -> Value:
         return (x * x).tanh() * 0.5 + x
 
-    measured = {"saved": memory(layers(layer)), "again": memory(layers(checkpoint(layer)))}
+    measured = {"saved": memory(record(layer)), "again": memory(record(checkpoint(layer)))}
     return plot.memory(measured, dark=dark)
 
 
@@ -92,6 +83,10 @@ PLOTS: dict[str, Callable[[bool], Figure]] = {
     "surface": plot_surface,
     "surface in 3-D": lambda dark: plot_surface(dark, in_3d=True),
     "function": lambda dark: plot.function(SINE, order=6, tangent=1.0, dark=dark),
+    "long names": lambda dark: plot.function(
+        parse("a_very_long_name_for_an_output = sin(x_and_a_long_name_too)"), order=2, tangent=0.5,
+        dark=dark,
+    ),
     "descent": lambda dark: plot.descent(LINE, optimizers=["sgd", "adam"], steps=9, dark=dark),
     "batches": lambda dark: plot.batches(LINE, dark=dark),
     "arrows": lambda dark: plot.surface(LINE, gradient=2, optimizers="sgd", dark=dark),
@@ -125,8 +120,10 @@ def texts(figure: Figure) -> list[Text]:
 
 @each_plot
 def test_plots_are_slides_with_large_text_that_does_not_overlap(kind: str) -> None:
-    figure = PLOTS[kind](False)
+    dark = len(kind) % 2 == 0
+    figure = PLOTS[kind](dark)
     assert figure.get_size_inches() == pytest.approx((13.333, 7.5), abs=0.01)
+    assert (max(figure.get_facecolor()[:3]) < 0.2) is dark
     figure.draw_without_rendering()
     assert [text.get_text() for text in texts(figure) if text.get_fontsize() < 14] == []
     assert [text.get_text() for text in texts(figure) if "$" in text.get_text()] == []
@@ -156,21 +153,6 @@ def check_separate_texts(figure: Figure) -> None:
         width = min(one.x1, two.x1) - max(one.x0, two.x0)
         height = min(one.y1, two.y1) - max(one.y0, two.y0)
         assert not (width > 1 and height > 1), (text, other)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", PLOTS)
-def test_dark_plots_have_light_text_and_light_plots_are_reproducible(
-    kind: str, tmp_path: Path
-) -> None:
-    figure = PLOTS[kind](True)
-    assert max(figure.get_facecolor()[:3]) < 0.2
-    figure.draw_without_rendering()
-    assert min(text.get_fontsize() for text in texts(figure)) >= 14
-    if kind != "cost and time":
-        for name in ("a.svg", "b.svg"):
-            save_figure(PLOTS[kind](False), tmp_path / name)
-        assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
 
 
 # --- axes -----------------------------------------------------------------------------------------
@@ -206,21 +188,11 @@ def test_a_logarithmic_axis_has_two_to_twelve_numbers(low: float, factor: float)
     assert sorted(set(ticks)) == list(ticks)
 
 
-def test_long_names_make_a_narrower_legend() -> None:
-    graph = parse("a_very_long_name_for_an_output = sin(x_and_a_long_name_too)")
-    figure = plot.function(graph, order=2, tangent=0.5)
-    figure.draw_without_rendering()
-    box = figure.legends[0].get_window_extent()
-    assert 0 <= box.x0 < box.x1 <= figure.bbox.width
-
-
 # --- what single plots show -----------------------------------------------------------------------
 
 
 def test_memory_bars_are_labelled_with_totals() -> None:
     assert entries(PLOTS["memory"](False)) == ["saved: 512.0 kB", "again: 128.0 kB"]
-    with refused(UsageError):
-        plot.memory({})
 
 
 def test_a_sweep_has_a_panel_for_each_value_and_a_line_for_each_run() -> None:
@@ -229,31 +201,27 @@ def test_a_sweep_has_a_panel_for_each_value_and_a_line_for_each_run() -> None:
     figure = plot.sweep(found)
     titles = [axes.get_title() for axes in figure.axes]
     assert titles == ["sgd\ndiverges: 3, 1e9", "adam\ndiverges: 3, 1e9"]
-    for axes, name in zip(figure.axes, ("sgd", "adam"), strict=True):
-        runs = [run for settings, run in zip(found.varied, found.runs, strict=True)
-                if settings["optimizer"] == name]  # fmt: skip
-        for line, run in zip(axes.lines, runs, strict=True):
-            if run.stopped != "diverged":
-                start = [] if axes.get_xlabel() == "step" else [run.start_loss]
-                assert list(line.get_ydata()) == [*start, *(run.step_losses or run.epoch_losses)]
+    lines = [line for axes in figure.axes for line in axes.lines]
+    for line, run in zip(lines, found.runs, strict=True):  # the optimizer varies most slowly
+        if run.stopped != "diverged":
+            start = [] if line.axes.get_xlabel() == "step" else [run.start_loss]
+            assert list(line.get_ydata()) == [*start, *(run.step_losses or run.epoch_losses)]
     assert len(entries(figure)) == 3
 
 
 def test_a_decision_boundary_separates_the_drawn_samples() -> None:
-    classes = make_classes("gaussians", NEURON, samples=60)
-    run = train(NEURON, classes, epochs=10, learning_rate=0.3, loss="cross-entropy")
-    figure = plot.boundary(run, classes)
-    (axes,) = figure.axes
+    made = make_classes("gaussians", NEURON, samples=60)
+    targets = np.where(np.arange(60) < 5, 1 - made.targets["xo"], made.targets["xo"])
+    classes = Dataset.from_arrays(made.inputs, {"xo": targets})
+    run = train(NEURON, classes, epochs=2, loss="cross-entropy")
+    (axes,) = plot.boundary(run, classes).axes
     drawn = {str(line.get_label()): line.get_xydata() for line in axes.lines}
     inputs = np.stack([classes.inputs["x1"], classes.inputs["x2"]], axis=1)
-    targets = classes.targets["xo"]
-    predicted = run.predict(classes)["xo"] > 0.5
-    for value in (0, 1):
-        assert sorted(map(tuple, drawn[f"xo = {value}"])) == sorted(
-            map(tuple, inputs[targets == value])
-        )
-    wrong = inputs[predicted != targets]
-    assert sorted(map(tuple, drawn["wrong prediction"])) == sorted(map(tuple, wrong))
+    wrong = (run.predict(classes)["xo"] > 0.5) != targets
+    assert wrong.any()
+    marked = {"xo = 0": targets == 0, "xo = 1": targets == 1, "wrong prediction": wrong}
+    for label, chosen in marked.items():
+        assert sorted(drawn[label].tolist()) == sorted(inputs[chosen].tolist())
     line = drawn["_boundary"]
     outputs = run.predict({"x1": line[:, 0], "x2": line[:, 1]})["xo"]
     assert outputs == pytest.approx(np.full(len(line), 0.5), abs=0.01)
@@ -275,49 +243,16 @@ def test_costs_have_a_band_and_curves_that_stop_are_named(monkeypatch: pytest.Mo
     assert "94" in [text.get_text() for text in plot.swell("product", [1, 3]).axes[0].texts]
 
 
-# --- arguments ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("kind", "arguments"),
-    [
-        ("error", {"at": 1}), ("error", {"at": {"xa": "1"}}), ("error", {"of": 1}),
-        ("error", {"schemes": 3}), ("error", {"steps": [0.1, "b"]}), ("error", {"steps": []}),
-        ("error", {"steps": -1.0}), ("function", {"low": "a"}), ("function", {"at": [1]}),
-        ("function", {"order": 1.5}), ("function", {"order": 7}), ("function", {"order": -1}),
-        ("function", {"tangent": np.nan}), ("cost", {"family": ["sum"]}), ("cost", {"sizes": "8"}),
-        ("cost", {"methods": 1}), ("cost", {"bound": np.inf}), ("cost", {"bound": 0.5}),
-        ("swell", {"depths": 2.5}), ("swell", {"family": None}), ("surface", {"over": 3}),
-        ("surface", {"data": [1.0]}), ("surface", {"ranges": [(0, 1), 2]}),
-        ("surface", {"ranges": [("a", 1), (0, 1)]}), ("surface", {"start": {"k": "b"}}),
-        ("surface", {"rates": {"sgd": "fast"}}), ("surface", {"rates": 0.1}),
-        ("surface", {"steps": 1.5}), ("surface", {"steps": 0}), ("surface", {"optimizers": 3}),
-        ("loss", {"smooth": 2.5}), ("loss", {"smooth": "all"}), ("loss", {"by": None}),
-        ("loss", {"log": 3}), ("parameters", {"names": 3}), ("variance", {"batches": 1}),
-    ],
-)  # fmt: skip
-def test_wrong_arguments_are_usage_errors(kind: str, arguments: dict[str, Any]) -> None:
-    first: dict[str, list[Any]] = {
-        "error": [SINE], "function": [SINE], "surface": [LINE], "loss": [run_of([1.0, 0.5])],
-        "parameters": [moved({"k": [0.0, 1.0]})], "variance": [LINE],
-    }  # fmt: skip
-    with pytest.raises(UsageError):
-        getattr(plot, kind)(*first.get(kind, []), **{"at": {"xa": 1}} | arguments
-                            if kind == "error" else arguments)  # fmt: skip
-
-
 def test_functions_points_and_errors_of_a_loss() -> None:
     """(2a + b - 3)^2 at b = 0: 9, 1 and 1 for a = 0, 1, 2; the slopes are -12, -4 and 4."""
     graph = cgprimer.parse("xw = a*xa + b")
     at = {"xa": 2.0, "b": 0.0, "target": 3.0}
-    whole = {"loss": "squared-error", "wrt": "a"}
-    for figure in (
-        plot.function(graph, 0, 2, at=at, **whole),  # type: ignore[arg-type]
-        plot.points(graph, {**at, "a": [0.0, 1.0, 2.0]}, **whole),  # type: ignore[arg-type]
-    ):
+    whole: dict[str, Any] = {"loss": "squared-error", "wrt": "a"}
+    points = plot.points(graph, {**at, "a": [0.0, 1.0, 2.0]}, **whole)
+    for figure in (plot.function(graph, 0, 2, at=at, **whole), points):
         value, slope = (line for line in figure.axes[0].lines if "loss" in str(line.get_label()))
         for line, expected in ((value, [9, 1, 1]), (slope, [-12, -4, 4])):
             found = np.interp([0, 1, 2], line.get_xdata(), line.get_ydata())
             assert found == pytest.approx(expected)
-    titled = plot.error(graph, {**at, "a": 1.0}, **whole)  # type: ignore[arg-type]
+    titled = plot.error(graph, {**at, "a": 1.0}, **whole)
     assert "d loss / d a" in titled.axes[0].get_title()

@@ -9,17 +9,15 @@ import numpy as np
 import pytest
 
 from cgprimer import load, parse, plot
-from cgprimer.errors import CgprimerError, DifferentiationError, MissingValueError, UsageError
 from cgprimer.visualization.plots import cost_plot as costs
 from cgprimer.visualization.plots.cost_plot import FAMILIES, cost_growth
 from cgprimer.visualization.plots.error_plot import SCHEMES, StepErrors, step_errors
 from cgprimer.visualization.plots.function_plot import function_curves
 from cgprimer.visualization.plots.swell_plot import FAMILIES as NESTINGS
 from cgprimer.visualization.plots.swell_plot import swell_counts
-from tests.approval import refused
 from tests.plots.plot_tools import drawn, entries, numbers
 
-SINE = parse("xw = sin(xa)")
+SINE, LECTURE = parse("xw = sin(xa)"), load("lecture")
 F1 = """input x[2] = [1, 2]; parameter w1[2,2] = [[1, -1], [.5, -2]], w2[2] = [1, 3], y = 1
 xh = x @ w1; xr = relu(xh); xp = xr @ w2; xL = (xp - y)^2"""
 
@@ -31,7 +29,7 @@ def test_derivatives_of_scalars_and_of_elements_of_arrays() -> None:
     found = function_curves(cubic, 0, 2, order=4, points=3, tangent=1.0)
     assert [values[1] for values in found.orders] == [1.0, 4.0, 10.0, 6.0, 0.0]
     assert found.tangent == (1.0, 1.0, 4.0)
-    found = function_curves(load("lecture"), 0, 2, wrt="ab", order=0, tangent=1.0)
+    found = function_curves(LECTURE, 0, 2, wrt="ab", order=0, tangent=1.0)
     assert found.tangent == (1.0, 21.546875, 5.671875)
     found = function_curves(parse(F1), 0, 2, wrt="w1[1,0]", order=2, points=5)
     w = found.places  # the loss is (1 + 2 w - 1)^2 while the unit is on
@@ -79,11 +77,9 @@ def test_no_line_joins_the_sides_of_a_pole(text: str) -> None:
     low, high = axes.get_ylim()
     line = next(line for line in axes.lines if len(line.get_xdata()) > 100)
     values = np.asarray(line.get_ydata(), dtype=float)
-    above, below = values > high, values < low
-    assert above.any()
-    assert below.any()
-    assert not (above[:-1] & below[1:]).any()
-    assert not (below[:-1] & above[1:]).any()
+    side = 1 * (values > high) - (values < low)
+    assert {*side.tolist()} == {-1, 0, 1}
+    assert np.abs(np.diff(side)).max() == 1
 
 
 def test_what_is_cut_off_or_undefined_is_marked() -> None:
@@ -100,42 +96,16 @@ def test_what_is_cut_off_or_undefined_is_marked() -> None:
 
 
 def test_a_tangent_can_be_told_from_its_curve() -> None:
-    figure = plot.function(load("cubic"), tangent=2)
-    axes = figure.axes[0]
+    axes = plot.function(load("cubic"), tangent=2).axes[0]
     curve, line = (
         next(one for one in axes.lines if str(one.get_label()).startswith(name))
         for name in ("f", "tangent")
     )
     assert sum(axes.get_xlim()) / 2 == pytest.approx(2.0)  # the point is in the middle
-    x = np.asarray(curve.get_xdata())
-    straight = np.interp(x, line.get_xdata(), line.get_ydata())
+    straight = np.interp(curve.get_xdata(), line.get_xdata(), line.get_ydata())
     bends = np.abs(np.asarray(curve.get_ydata()) - straight) / np.ptp(axes.get_ylim())
     assert bends[[0, -1]].min() > 0.1  # of the height of the picture
-    assert np.ptp(straight) / np.ptp(axes.get_ylim()) > 0.05
     assert plot.function(load("cubic"), -3, 3, tangent=2).axes[0].get_xlim() == (-3.0, 3.0)
-
-
-@pytest.mark.parametrize(
-    ("text", "options", "kind", "words"),
-    [
-        ("xw = xa*xb", {}, UsageError, ""),
-        ("xw = k*xa", {}, MissingValueError, "'k'"),
-        ("xw = xa", {"wrt": "q"}, UsageError, "'q'"),
-        ("xw = xa", {"low": 1.0, "high": 1.0}, UsageError, "ascend"),
-        ("xw = xa", {"order": 9}, UsageError, "order"),
-        ("xw = log(xa)", {"low": -2.0, "high": -1.0}, UsageError, ""),
-        ("xw = log(xa)", {"tangent": 0.0}, DifferentiationError, ""),
-        ("xw = abs(xa)", {"tangent": 0.0}, DifferentiationError, "xw ... xa = 0"),
-        ("xw = stop_gradient(xa^2)", {"tangent": 1.0}, DifferentiationError, ""),
-        (F1, {"wrt": "w1"}, UsageError, "'w1' ... [2,2]"),
-        (F1, {"wrt": "w1[2,0]"}, UsageError, "'w1[2,0]'"),
-    ],
-)
-def test_wrong_functions_are_refused(
-    text: str, options: dict[str, object], kind: type[CgprimerError], words: str
-) -> None:
-    with refused(kind, words):
-        function_curves(parse(text), **options)  # type: ignore[arg-type]
 
 
 # --- errors of finite differences -----------------------------------------------------------------
@@ -168,7 +138,7 @@ def test_slopes_and_best_steps(sine: StepErrors) -> None:
     assert 1e-6 < sine.best("central") < 1e-4
     small = sine.errors["complex-step"][sine.steps <= sine.best("complex-step")]
     assert small.max() < 2.0**-52
-    lecture = step_errors(load("lecture"), wrt="ab")
+    lecture = step_errors(LECTURE, wrt="ab")
     assert lecture.derivative == 5.671875
     assert lecture.slope("central", 1e-3, 1e-1) == pytest.approx(2, abs=0.05)
 
@@ -184,66 +154,34 @@ def test_schemes_that_do_not_apply_and_steps_outside_the_domain() -> None:
 
 
 def test_curves_of_errors_have_guides_and_stars_at_the_best_steps(sine: StepErrors) -> None:
-    figure = plot.error(SINE, {"xa": 1})
-    (axes,) = figure.axes
+    (axes,) = plot.error(SINE, {"xa": 1}).axes
     assert (axes.get_xscale(), axes.get_yscale(), axes.get_xlabel()) == ("log", "log", "step h")
     assert axes.get_title() == "xw = sin(xa): d xw / d xa at xa = 1"
-    assert {text.partition(":")[0] for text in entries(figure)} == set(SCHEMES)
-    assert sorted(text.partition(" about ")[0] for text in entries(figure)) == [
-        "central: best h", "complex-step: every h up to", "forward: best h",
-    ]  # fmt: skip
-    lines = {str(line.get_label()).partition(":")[0]: line for line in axes.lines}
+    lines = {str(line.get_label()).partition(":")[0]: line.get_xydata() for line in axes.lines}
     for scheme in SCHEMES:
-        x, y = np.asarray(lines[scheme].get_xydata()).T
+        x, y = lines[scheme].T
         positive = sine.errors[scheme] > 0
         assert x == pytest.approx(sine.steps)
         assert y[positive] == pytest.approx(sine.errors[scheme][positive])
-        star = np.asarray(lines[f"_best {scheme}"].get_xydata())
-        assert star[0, 0] == sine.best(scheme)
-        assert (np.asarray(lines[scheme].get_xydata()) == star[0]).all(axis=1).any()
+        (star,) = lines[f"_best {scheme}"].tolist()
+        assert star[0] == sine.best(scheme)
+        assert star in lines[scheme].tolist()
     guides = [np.log(line.get_xydata()) for line in axes.lines if len(line.get_xdata()) == 2]
     slopes = {round((y1 - y0) / (x1 - x0)) for (x0, y0), (x1, y1) in guides}
     assert slopes == {1, 2, -1}
-    assert sorted(text.get_text() for text in axes.texts) == [
-        "error ~ h", "error ~ h²", "rounding: error ~ 1/h",
-    ]  # fmt: skip
 
 
 def test_errors_of_zero_are_drawn_below_all_others() -> None:
-    found = step_errors(load("lecture"), wrt="ab")
-    figure = plot.error(load("lecture"), wrt="ab")
-    figure.draw_without_rendering()
+    found, figure = step_errors(LECTURE, wrt="ab"), plot.error(LECTURE, wrt="ab")
     axes = figure.axes[0]
     assert numbers(axes.yaxis)[0] == "0 (exact)"
     floor = axes.get_yticks()[0]
     (curve,) = [x for x in axes.lines if str(x.get_label()).startswith("complex-step")]
     zero = found.errors["complex-step"] == 0
-    assert zero.any()
     assert set(np.asarray(curve.get_ydata())[zero]) == {floor}
     assert min(errors[errors > 0].min() for errors in found.errors.values()) > floor
     assert "0 (exact)" not in numbers(plot.error(SINE, {"xa": 1}).axes[0].yaxis)
-    plot.error(parse("xw = 2*xa"), {"xa": 0}).draw_without_rendering()  # every error is zero
-
-
-@pytest.mark.parametrize(
-    ("text", "options", "kind", "words"),
-    [
-        ("xw = abs(xa)", {"at": {"xa": 0}}, DifferentiationError, ""),
-        ("xw = sin(xa)", {}, MissingValueError, "xa"),
-        ("xw = xa*xb", {"at": {"xa": 1, "xb": 1}}, UsageError, ""),
-        ("xw = sin(xa)", {"at": {"xa": 1}, "wrt": "xb"}, UsageError, "xb"),
-        ("xw = sin(xa)", {"at": {"xa": 1}, "steps": [0.0]}, UsageError, "positive"),
-        ("xw = sin(xa)", {"at": {"xa": 1}, "schemes": ["middle"]}, UsageError, "middle"),
-        ("xw = relu(xa)", {"at": {"xa": 1}, "schemes": ["complex-step"]}, DifferentiationError,
-         "analytic"),
-        (F1, {"wrt": "w1"}, UsageError, "'w1' ... [2,2]"),
-    ],
-)  # fmt: skip
-def test_wrong_differences_are_refused(
-    text: str, options: dict[str, object], kind: type[CgprimerError], words: str
-) -> None:
-    with refused(kind, words):
-        step_errors(parse(text), **options)  # type: ignore[arg-type]
+    plot.error(parse("xw = 2*xa"), {"xa": 0})  # every error is zero
 
 
 # --- costs and formulas ---------------------------------------------------------------------------
@@ -271,9 +209,8 @@ def test_times_and_the_limit_of_the_symbolic_method(monkeypatch: pytest.MonkeyPa
     assert [cost.parameters for cost in growth.methods["symbolic"]] == [1]
     assert growth.refused == {"symbolic": "then slow"}
     growth = cost_growth("neuron", [1, 9], methods=["symbolic", "path-sum"], timed=True)
-    assert growth.primal[0].seconds > 0
     assert [cost.parameters for cost in growth.methods["symbolic"]] == [1, 9]  # as requested
-    assert all(cost.seconds > 0 for cost in growth.methods["path-sum"])
+    assert all(cost.seconds > 0 for cost in (growth.primal[0], *growth.methods["path-sum"]))
 
 
 @pytest.mark.parametrize("family", NESTINGS)
@@ -295,20 +232,3 @@ def test_the_counts_of_case_d8_and_the_limit_of_formulas() -> None:
     assert [row.formula is None for row in rows] == [False, True, True]
     assert rows[-1].written_out > 10**9
     assert rows[-1].reverse < 300
-
-
-@pytest.mark.parametrize(
-    ("function", "arguments", "words"),
-    [
-        (cost_growth, ("netwrok",), "'network'"),
-        (cost_growth, ("sum", [0]), "positive"),
-        (cost_growth, ("sum", []), "positive"),
-        (swell_counts, ("softmx",), "softmax"),
-        (swell_counts, ("product", [-1]), "positive"),
-    ],
-)
-def test_wrong_families_are_refused(function: object, arguments: object, words: str) -> None:
-    with refused(UsageError, words):
-        function(*arguments)  # type: ignore[operator,misc]
-    with refused(UsageError, "backward"):
-        cost_growth("sum", [1], methods=["backward"])

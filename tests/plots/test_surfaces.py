@@ -10,7 +10,7 @@ import pytest
 
 import cgprimer
 from cgprimer import load, parse, plot
-from cgprimer.errors import MissingValueError, UsageError
+from cgprimer.support.array_elements import insert_elements
 from cgprimer.training.data import make_dataset
 from cgprimer.training.loop import train
 from cgprimer.training.objective import Objective, loss_and_gradient
@@ -20,7 +20,6 @@ from cgprimer.visualization.plots.loss_landscape import Landscape, landscape
 from cgprimer.visualization.plots.loss_surface import LossSurface, build_loss_surface
 from cgprimer.visualization.plots.surface_3d import find_visible_points
 from cgprimer.visualization.plots.surface_plot import draw_surface
-from tests.approval import refused
 from tests.plots.plot_tools import entries, numbers
 
 LINE = parse("xw = k*xa + b; parameter k = 3, b = -1")
@@ -28,13 +27,7 @@ LINE = parse("xw = k*xa + b; parameter k = 3, b = -1")
 # --- losses on a grid -----------------------------------------------------------------------------
 
 
-def test_heights_are_mean_losses_and_lowest_at_the_true_values() -> None:
-    data = make_dataset(LINE, samples=50)
-    found = landscape(LINE, ["b", "k"], data, grid=5, steps=1, ranges=[(-2, 2), (1, 4)])
-    losses = loss_and_gradient(LINE, data, reduction="mean")
-    for row, k in enumerate(found.second):
-        for column, b in enumerate(found.first):
-            assert found.losses[row, column] == pytest.approx(losses({"k": k, "b": b})[0])
+def test_the_lowest_point_is_at_the_true_values() -> None:
     assert landscape(LINE, ["k", "b"], steps=1).lowest == (3.0, -1.0)
     found = landscape(load("lecture"), ["ab", "cd"], steps=1)
     assert found.lowest == found.reference == (1.0, 3.0)
@@ -76,23 +69,21 @@ def test_all_points_of_a_grid_are_computed_at_once(
     found = landscape(graph, over, data, at=at, optimizers="none", grid=4)
     assert len(calls) == (16 if text == _NORM else 0)  # statistics of a batch depend on the point
     losses = loss_and_gradient(graph, data, reduction="mean")
-    for row, second in enumerate(found.second):
-        for column, first in enumerate(found.first):
-            point = {n: value.copy() for n, value in at.items()}
-            for name, value in zip(over, (first, second), strict=True):
-                whole, _, rest = name.partition("[")
-                point[whole][tuple(map(int, rest[:-1].split(","))) if rest else ()] = value
-            expected = losses(point)[0]
-            assert found.losses[row, column] == pytest.approx(expected, rel=1e-9, nan_ok=True)
+    for row, column in np.ndindex(4, 4):
+        point = insert_elements(
+            {over[0]: found.first[column], over[1]: found.second[row]}, at, graph.shapes
+        )
+        expected = losses({**at, **point})[0]
+        assert found.losses[row, column] == pytest.approx(expected, rel=1e-9, nan_ok=True)
 
 
 def test_compiled_code_computes_the_surface_of_many_samples(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     graph = parse("xw = a*tanh(b*xa); parameter a = 2, b = 0.5")
-    few = landscape(graph, grid=9, steps=5)
+    few = landscape(graph, grid=5, steps=5)
     monkeypatch.setattr("cgprimer.visualization.plots.grid_losses.MANY_SAMPLES", 100)
-    many = landscape(graph, grid=9, steps=5)
+    many = landscape(graph, grid=5, steps=5)
     np.testing.assert_allclose(many.losses, few.losses, rtol=1e-12, atol=1e-20)
     np.testing.assert_allclose(many.paths[0].points, few.paths[0].points, rtol=1e-9, atol=1e-9)
 
@@ -144,47 +135,18 @@ def test_declared_values_are_true_only_if_data_were_made_from_them() -> None:
     assert landscape(LINE, ["k", "b"], loss="output", steps=1).reference_kind == "declared"
 
 
-@pytest.mark.parametrize(
-    ("over", "options", "words"),
-    [
-        (["k"], {}, ""),
-        (["k", "k"], {}, ""),
-        (["k", "xa"], {}, "'xa'"),
-        (["k", "b"], {"optimizers": ["adamm"]}, "adamm"),
-        (["k", "b"], {"ranges": [(1, 0), (0, 1)]}, "ascend"),
-        (["k", "b"], {"ranges": [(0, 1)]}, ""),
-        (["k", "b"], {"rates": {"sgd": -1.0}}, "positive"),
-        (["k", "b"], {"start": {"xa": 1.0}}, "start"),
-        (["k", "b"], {"at": {"xa": 1.0}}, "'xa'"),
-    ],
-)
-def test_wrong_arguments_are_refused(over: list[str], options: dict[str, Any], words: str) -> None:
-    with refused(UsageError, words):
-        landscape(LINE, over, grid=3, **options)
-    with pytest.raises(MissingValueError, match="'c'"):
-        landscape(parse("xw = a*xa + b*xa^2 + c; parameter a = 1, b = 1"), ["a", "b"])
-    with refused(UsageError, "'w'") as found:
-        landscape(
-            parse("input x[2]; parameter w[2] = [3, -1], b = 0.5; xw = x @ w + b"), ["w", "b"]
-        )
-    assert "w[0]" in found.value.hint
-
-
 # --- paths ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam"])
 def test_a_path_consists_of_the_steps_of_training(optimizer: str) -> None:
     data, start = make_dataset(LINE, samples=50), {"k": 1.0, "b": 2.0}
-    found = landscape(
-        LINE, ["k", "b"], data, start=start, optimizers=[optimizer], rates={optimizer: 0.05},
-        steps=30, grid=3,
-    )  # fmt: skip
+    options: dict[str, Any] = {"start": start, "optimizers": optimizer, "grid": 3}
+    (path,) = landscape(LINE, data=data, rates={optimizer: 0.05}, steps=9, **options).paths
     run = train(
         LINE, data, optimizer=optimizer, learning_rate=0.05, start=start, schedule="constant",
-        batch_size=None, epochs=30,
+        batch_size=None, epochs=9,
     )  # fmt: skip
-    (path,) = found.paths
     assert path.points[0].tolist() == [1.0, 2.0]
     assert path.points[-1] == pytest.approx([run.parameters["k"], run.parameters["b"]], rel=1e-9)
     assert path.losses[:-1] == pytest.approx(run.step_losses, rel=1e-9)
@@ -229,18 +191,17 @@ def test_a_surface_hides_what_is_behind_it() -> None:
 
 def test_legends_name_paths_and_marks_inside_and_outside_of_the_picture() -> None:
     start = {"k": -20.0, "b": -20.0}
-    found = landscape(LINE, ["k", "b"], start=start, ranges=[(0, 2), (-3, 1)], grid=9, steps=3)
+    found = landscape(LINE, ["k", "b"], start=start, ranges=[(0, 2), (-3, 1)], grid=5, steps=3)
     for in_3d in (False, True):
         seen = entries(draw_surface(found, in_3d=in_3d))
         assert {"true values: outside the picture", "start: outside the picture"} <= {*seen}
         assert sum("leaves the picture" in text for text in seen) == len(found.paths)
-    inside = landscape(LINE, ["k", "b"], ranges=[(0, 3), (-3, 1)], grid=9, steps=1)
+    inside = landscape(LINE, ["k", "b"], ranges=[(0, 3), (-3, 1)], grid=5, steps=1)
     figure = draw_surface(inside)
-    axes = figure.axes[0]
-    assert [text.partition(",")[0] for text in entries(figure)[:1]] == ["gradient descent"]
-    assert (axes.get_xlabel(), axes.get_ylabel(), figure.axes[1].get_ylabel()) == (
-        "k", "b", "mean loss",
-    )  # fmt: skip
+    axes, scale = figure.axes
+    names = (axes.get_xlabel(), axes.get_ylabel(), scale.get_ylabel())
+    assert names == ("k", "b", "mean loss")
+    assert entries(figure)[0].partition(",")[0] == "gradient descent"
     marks = {str(line.get_label()): line for line in axes.lines}
     assert marks["true values"].get_xydata().tolist() == [[3.0, -1.0]]
     assert not marks["true values"].get_clip_on()  # a mark on the edge is drawn completely
@@ -248,8 +209,6 @@ def test_legends_name_paths_and_marks_inside_and_outside_of_the_picture() -> Non
     paths = [line for line in axes.lines if "rate" in str(line.get_label())]
     for line, path in zip(paths, inside.paths, strict=True):
         assert np.asarray(line.get_xydata()) == pytest.approx(path.points)
-    sizes = [line.get_markersize() for line in paths]  # equal paths stay visible
-    assert sizes == sorted(set(sizes), reverse=True)
 
 
 @pytest.mark.slow
@@ -273,35 +232,26 @@ def test_flat_and_negative_surfaces_are_drawn() -> None:
 @pytest.mark.parametrize(
     "ranges", [[(0.4, 0.7), (1, 1.2)], [(-1, 1.5), (0, 1)], [(2.5, 3.5), (-1.5, -0.5)]]
 )
-@pytest.mark.parametrize("in_3d", [False, True])
-def test_a_scale_of_losses_has_at_least_two_numbers(
-    ranges: list[tuple[float, float]], in_3d: bool
-) -> None:
-    figure = draw_surface(
-        landscape(LINE, ["k", "b"], ranges=ranges, grid=9, optimizers=()), in_3d=in_3d
-    )
-    figure.draw_without_rendering()
-    axis = figure.axes[0].zaxis if in_3d else figure.axes[1].yaxis  # type: ignore[attr-defined]
-    assert len(numbers(axis)) >= 2
-    assert len(set(numbers(axis))) == len(numbers(axis))
-    if in_3d:  # heights are logarithmic where colors are
-        ticks = {text.get_text(): z for z, text in zip(
-            figure.axes[0].get_zticks(), figure.axes[0].get_zticklabels(), strict=True)}  # type: ignore[attr-defined]  # fmt: skip
-        values = [float(text.replace(",", "")) for text in ticks]
-        logarithmic = np.allclose([*ticks.values()], np.log10(values))
-        assert logarithmic or np.allclose([*ticks.values()], values)
+def test_a_scale_of_losses_has_at_least_two_numbers(ranges: list[tuple[float, float]]) -> None:
+    found = landscape(LINE, ["k", "b"], ranges=ranges, grid=5, optimizers=())
+    flat, solid = draw_surface(found), draw_surface(found, in_3d=True)
+    axes: Any = solid.axes[0]
+    for axis in (flat.axes[1].yaxis, axes.zaxis):
+        assert len(set(numbers(axis))) == len(numbers(axis)) >= 2
+    # Heights are logarithmic where colors are.
+    heights = axes.get_zticks()
+    values = [float(text.get_text().replace(",", "")) for text in axes.get_zticklabels()]
+    assert np.allclose(heights, np.log10(values)) or np.allclose(heights, values)
 
 
-@pytest.mark.slow
 def test_data_are_a_dataset_or_a_file(tmp_path: Path) -> None:
     data = make_dataset(LINE, samples=20)
     data.save(tmp_path / "line.csv")
     options: dict[str, Any] = {"optimizers": "none", "ranges": [(0, 1), (0, 1)]}
-    first = plot.surface(LINE, data=data, **options)
-    older = plot.surface(LINE, dataset=data, **options)  # the older name
-    assert encode_figure(first, "svg") == encode_figure(older, "svg")
     file = plot.surface(LINE, ("k", "b"), tmp_path / "line.csv", **options)
+    older = plot.surface(LINE, dataset=data, **options)  # the older name
     assert entries(file) == ["declared values: outside the picture"]
+    assert entries(older) == ["true values: outside the picture"]
 
 
 # --- arrows of the gradient -----------------------------------------------------------------------
@@ -314,12 +264,9 @@ def arrows(figure: slide.Figure) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def test_an_arrow_points_down_the_gradient_on_the_scales_of_the_axes() -> None:
-    start = {"k": 4.0, "b": 100.0}
-    data = make_dataset(LINE, samples=50)
-    figure = plot.surface(
-        LINE, data=data, ranges=[(-3.0, 6.0), (-200.0, 200.0)], start=start, gradient=1,
-        optimizers="none",
-    )  # fmt: skip
+    start, data = {"k": 4.0, "b": 100.0}, make_dataset(LINE, samples=50)
+    options: dict[str, Any] = {"start": start, "gradient": 1, "optimizers": "none"}
+    figure = plot.surface(LINE, data=data, ranges=[(-3.0, 6.0), (-200.0, 200.0)], **options)
     ((tail, tip),) = arrows(figure)
     _, slope = cgprimer.loss_and_gradient(LINE, data, reduction="mean")(start)
     down = -np.array([slope["k"], slope["b"]])
@@ -336,5 +283,3 @@ def test_arrows_are_spread_over_a_path() -> None:
         assert found[0][0].tolist() == [4.0, 5.0]
         gaps = [np.hypot(*(a - b)) for k, (a, _) in enumerate(found) for b, _ in found[:k]]
         assert min(gaps) > 0.5
-    with refused(UsageError):
-        plot.surface(graph, ["x", "y"], gradient=3, optimizers="none")

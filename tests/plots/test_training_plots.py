@@ -11,7 +11,7 @@ from PIL import Image
 
 import cgprimer
 from cgprimer import networks, plot
-from cgprimer.errors import CgprimerError, UsageError
+from cgprimer.errors import UsageError
 from cgprimer.training.data import Dataset
 from cgprimer.visualization.pages.learning.learning_page import learning_animation, learning_page
 from cgprimer.visualization.plots.activations_plot import activation_distributions
@@ -23,8 +23,10 @@ from cgprimer.visualization.plots.loss_landscape import landscape
 from cgprimer.visualization.plots.noise_plot import noisy_descents
 from cgprimer.visualization.plots.variance_plot import gradient_variances
 from tests.approval import approved, refused
+from tests.plots.plot_tools import entries
 
 LINE = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
+NEURON = cgprimer.parse("xo = sigmoid(a*x1 + b*x2 + c)")
 SINE = cgprimer.parse("y = sin(k*x); parameter k = 6")
 START = {"k": -1.8}
 
@@ -33,18 +35,18 @@ START = {"k": -1.8}
 
 def test_the_variance_of_a_batch_is_inverse_to_its_size() -> None:
     """Case F12."""
-    data = cgprimer.make_dataset(LINE, samples=1000, noise=0.5)
-    found = gradient_variances(LINE, data, {"k": 1.0, "b": 0.0}, [1, 4, 16, 64, 256], 1000)
-    assert found.slope == pytest.approx(-1.0, abs=0.03)
-    assert found.variances * found.sizes == pytest.approx(np.full(5, found.of_one), rel=0.15)
+    data = cgprimer.make_dataset(LINE, samples=200, noise=0.5)
+    found = gradient_variances(LINE, data, {"k": 1.0, "b": 0.0}, [1, 4, 16, 64], 500)
+    assert found.slope == pytest.approx(-1.0, abs=0.05)
+    assert found.variances * found.sizes == pytest.approx(np.full(4, found.of_one), rel=0.2)
     # By hand: the gradient of (k x + b - y)^2 is 2 r (x, 1).
     x, r = data.inputs["xa"], 1.0 * data.inputs["xa"] - data.targets["xw"]
     each = 2 * r[:, None] * np.stack([x, np.ones_like(x)], axis=1)
     assert found.of_one == pytest.approx(each.var(axis=0).sum())
     assert found.square == pytest.approx((each.mean(axis=0) ** 2).sum())
     equal = Dataset.from_arrays({"xa": [1.0, 1.0]}, {"xw": [1.0, 1.0]})
-    assert np.isnan(gradient_variances(LINE, equal, None, [1, 2]).slope)
-    plot.variance(LINE, equal, sizes=[1, 2]).draw_without_rendering()
+    assert np.isnan(gradient_variances(LINE, equal, None, [1, 2], 9).slope)
+    plot.variance(LINE, equal, sizes=[1, 2], batches=9).draw_without_rendering()
 
 
 def test_gradients_vanish_explode_or_do_neither() -> None:
@@ -60,8 +62,6 @@ def test_gradients_vanish_explode_or_do_neither() -> None:
     assert sentence(relu).endswith("neither vanishes nor explodes")
     dead = cgprimer.parse("xb = -1*xa; xc = relu(xb); xd = 2*xc; output xd")
     assert sentence(dead, {"xa": 1.0}) == "the adjoint is 0 from depth 2 on (xb)"
-    with refused(UsageError):
-        plot.gradients(cgprimer.parse("xw = 3*xa"), {"xa": 1})
 
 
 def test_the_depth_of_a_layer_is_the_longest_path_and_its_norm_is_that_of_the_array() -> None:
@@ -85,9 +85,8 @@ def test_the_depth_of_a_layer_is_the_longest_path_and_its_norm_is_that_of_the_ar
 
 
 def test_the_boundary_is_where_the_outputs_are_equal() -> None:
-    graph = cgprimer.parse("xo = sigmoid(a*x1 + b*x2 + c)")
-    data = cgprimer.make_classes("gaussians", graph, samples=60)
-    run = cgprimer.train(graph, data, learning_rate=0.05, epochs=12, loss="cross-entropy")
+    data = cgprimer.make_classes("gaussians", NEURON, samples=60)
+    run = cgprimer.train(NEURON, data, learning_rate=0.05, epochs=3, loss="cross-entropy")
     plane, snapshots = moments_of(run, data)
     assert [snapshot.step for snapshot in snapshots] == [0, *run.recorded_steps]
     assert snapshots[0].loss == pytest.approx(run.start_loss)
@@ -98,12 +97,11 @@ def test_the_boundary_is_where_the_outputs_are_equal() -> None:
         zero = p["a"] * line[:, 0] + p["b"] * line[:, 1] + p["c"]
         assert zero == pytest.approx(np.zeros(len(line)), abs=0.01)
     # The areas of both sides make up the plane: shoelace formula.
-    whole = np.prod([side[-1] - side[0] for side in plane.sides])
     sizes = [
         abs(sum(np.sum(r[:-1, 0] * r[1:, 1] - r[1:, 0] * r[:-1, 1]) for r in rings)) / 2
         for rings in snapshots[-1].areas
     ]
-    assert sum(sizes) == pytest.approx(whole)
+    assert sum(sizes) == pytest.approx(np.prod([side[-1] - side[0] for side in plane.sides]))
     page = learning_page(run, data, title="</script><b>")
     assert "<b>" not in page
     assert "default-src 'none'" in page
@@ -112,10 +110,10 @@ def test_the_boundary_is_where_the_outputs_are_equal() -> None:
 
 def test_boundaries_of_several_outputs_of_numbers_and_of_logits() -> None:
     random = np.random.default_rng(0)
-    x, k = random.normal(size=(90, 2)), random.integers(0, 3, 90)
+    x, k = random.normal(size=(30, 2)), random.integers(0, 3, 30)
     inputs = {"x": x + 2.0 * k[:, None]}
     one_hot = Dataset.from_arrays(inputs, {"xo": np.eye(3)[k]})
-    run = cgprimer.train(networks.mlp("2-3"), one_hot, epochs=20)
+    run = cgprimer.train(networks.mlp("2-3"), one_hot, epochs=2)
     plane, (end,) = moments_of(run, one_hot, most=1)
     assert plane.names == ("x[0]", "x[1]")
     assert plane.regions == ("xo[0]", "xo[1]", "xo[2]")
@@ -127,7 +125,7 @@ def test_boundaries_of_several_outputs_of_numbers_and_of_logits() -> None:
     (line,) = moments_of(logit, labelled, most=1)[1][0].lines
     assert logit.predict({"x1": line[:, 0], "x2": line[:, 1]})["xo"] == pytest.approx(0, abs=0.05)
     numbers = cgprimer.make_dataset(one, truth={"a": 1, "b": 2, "c": 0}, samples=50)
-    plane, (end,) = moments_of(cgprimer.train(one, numbers), numbers, most=1)
+    plane, (end,) = moments_of(cgprimer.train(one, numbers, epochs=2), numbers, most=1)
     assert not plane.classes
     assert end.wrong.size == 0
     assert "accuracy" not in end.words
@@ -138,9 +136,8 @@ def test_boundaries_of_several_outputs_of_numbers_and_of_logits() -> None:
 
 @pytest.mark.slow
 def test_an_animation_has_a_frame_for_every_snapshot() -> None:
-    graph = cgprimer.parse("xo = sigmoid(a*x1 + b*x2 + c)")
-    data = cgprimer.make_classes("gaussians", graph, samples=60)
-    run = cgprimer.train(graph, data, epochs=3)
+    data = cgprimer.make_classes("gaussians", NEURON, samples=60)
+    run = cgprimer.train(NEURON, data, epochs=3)
     moving = Image.open(io.BytesIO(learning_animation(run, data, dark=True)))
     assert (moving.n_frames, moving.size) == (len(run.recorded_steps) + 1, (1280, 720))
 
@@ -188,18 +185,20 @@ def test_least_squares_and_adam_start_at_one_point_and_only_one_arrives() -> Non
 
 
 def test_full_batches_stay_in_a_valley_and_single_samples_leave() -> None:
-    found = noisy_descents(SINE, start=START, rate=1.6, seeds=10)
+    found = noisy_descents(SINE, start=START, rate=1.6, seeds=5, steps=200)
     assert found.full[-1] == pytest.approx(-0.5255, abs=1e-3)
     assert not found.in_lowest
     one, four = found.panels
+    n_left = one.left.sum()
     assert one.batch_size == 1
-    assert one.left.sum() > 2
+    assert n_left > 2
     assert four.left.sum() == 0
-    assert one.sentence == f"batch size 1: {one.left.sum()} of 10 runs leave the valley"
-    assert one.ends[one.left] == pytest.approx(np.full(one.left.sum(), 6.0), abs=1e-3)
-    inner = found.values[1:-1][(np.diff(found.losses)[:-1] >= 0) & (np.diff(found.losses)[1:] < 0)]
-    low = max(value for value in inner if value <= found.full[-1])
-    assert found.valley == (low, min(value for value in inner if value > found.full[-1]))
+    assert one.sentence == f"batch size 1: {n_left} of 5 runs leave the valley"
+    assert one.ends[one.left] == pytest.approx(np.full(n_left, 6.0), abs=1e-3)
+    slopes = np.diff(found.losses)
+    maxima = found.values[1:-1][(slopes[:-1] >= 0) & (slopes[1:] < 0)]
+    low, high = maxima[maxima <= found.full[-1]], maxima[maxima > found.full[-1]]
+    assert found.valley == (low.max(), high.min())
 
 
 def test_the_descent_is_the_one_of_the_formulas() -> None:
@@ -215,65 +214,45 @@ def test_the_descent_is_the_one_of_the_formulas() -> None:
     assert found.losses == pytest.approx(np.array(losses))
     options: dict[str, Any] = {"start": START, "rate": 0.5, "seeds": 2, "steps": 20}
     whole = noisy_descents(SINE, batch_sizes=100, **options)
-    for way in whole.panels[0].paths:  # batches of all samples have no noise
-        assert way == pytest.approx(whole.full)
-    first, again, other = (noisy_descents(SINE, seed=seed, **options) for seed in (0, 0, 5))
-    assert np.array_equal(first.panels[0].paths, again.panels[0].paths)
-    assert not np.array_equal(first.panels[0].paths, other.panels[0].paths)
+    for path in whole.panels[0].paths:  # batches of all samples have no noise
+        assert path == pytest.approx(whole.full)
+    paths = [noisy_descents(SINE, seed=n, **options).panels[0].paths for n in (0, 0, 5)]
+    assert np.array_equal(paths[0], paths[1])
+    assert not np.array_equal(paths[0], paths[2])
 
 
 def test_descents_that_have_not_converged_or_diverge_are_reported() -> None:
     approved(noisy_descents(SINE, start=START, rate=1e-4, seeds=1, steps=5).sentence)
     approved(noisy_descents(SINE, start={"k": 6.3}, rate=0.1, seeds=1).sentence)
-    graph = cgprimer.parse("y = k*x; parameter k = 1")
-    data = Dataset.from_arrays({"x": [100.0, 0.1, 0.1, 0.1]}, {"y": [100.0, 0.1, 0.1, 0.1]})
-    options: dict[str, Any] = {"start": {"k": 2}, "rate": 3e-4, "batch_sizes": 1}
-    (panel,) = noisy_descents(graph, data, seeds=3, steps=2000, **options).panels
+    graph = cgprimer.parse("y = x*k^3; parameter k = 1")
+    x = [100.0, 0.1, 0.1, 0.1]
+    data = Dataset.from_arrays({"x": x}, {"y": x})
+    options: dict[str, Any] = {"start": {"k": 1.05}, "rate": 3e-5, "batch_sizes": 1}
+    (panel,) = noisy_descents(graph, data, seeds=3, steps=200, **options).panels
     assert panel.diverged == 3
     assert not panel.left.any()
     assert "3 diverge" in panel.sentence
-    with pytest.raises(CgprimerError, match="several"):
-        plot.noise(cgprimer.load("lecture"), start={"ab": 1})
     found = noisy_descents(cgprimer.load("lecture"), over="cd", start={"cd": -5}, seeds=1)
     assert found.full[-1] == pytest.approx(3.0, abs=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({}, "start"),
-        ({"start": {"j": 1}}, "j"),
-        ({"start": START, "over": "z"}, "z"),
-        ({"start": START, "rate": 0}, "rate"),
-        ({"start": START, "seeds": 0}, "seeds"),
-        ({"start": START, "batch_sizes": (1, 2, 3, 4)}, "3"),
-        ({"start": START, "batch_sizes": 101}, "100"),
-        ({"start": START, "ranges": [(0, 1)]}, "range"),
-        ({"start": START, "ranges": [(-3, 1), (0, 1)]}, ""),
-        ({"start": START, "ranges": [(-3, float("nan"))]}, "range"),
-    ],
-)
-def test_wrong_options_of_noise_are_refused(options: dict[str, Any], words: str) -> None:
-    with refused(CgprimerError, words):
-        plot.noise(SINE, **options)
 
 
 # --- activations ----------------------------------------------------------------------------------
 
 
 def test_small_weights_shrink_activations_and_batch_normalization_keeps_them() -> None:
-    plain, normalized = activation_distributions(depth=6, epochs=3)
-    assert plain.start.shape == (6, 400, 32)
+    plain, normalized = activation_distributions(depth=4, epochs=1)
+    assert plain.start.shape == (4, 400, 32)
     spread, kept = (found.start.std(axis=(1, 2)) for found in (plain, normalized))
     assert (spread[1:] < 0.8 * spread[:-1]).all()
-    assert kept == pytest.approx(np.full(6, kept[0]), rel=0.1)
-    _, found = activation_distributions(depth=1, width=4, epochs=1, seed=3)
+    assert kept == pytest.approx(np.full(4, kept[0]), rel=0.1)
+    found, again = (
+        activation_distributions(depth=1, width=4, epochs=1, seed=3)[1] for _ in range(2)
+    )
     random = np.random.default_rng(3)
     x = random.standard_normal((400, 8))
     z = x @ (0.1 * random.standard_normal((4, 8))).T
     assert found.start[0] == pytest.approx(np.tanh((z - z.mean(0)) / np.sqrt(z.var(0) + 1e-5)))
-    first, again = (activation_distributions(depth=2, width=4, epochs=1)[0] for _ in range(2))
-    assert np.array_equal(first.trained, again.trained)
+    assert np.array_equal(found.trained, again.trained)
 
 
 @pytest.mark.slow
@@ -287,28 +266,8 @@ def test_only_the_normalized_network_learns_from_small_weights() -> None:
 def test_panels_share_an_axis_and_zeros_of_relu_are_counted() -> None:
     options: dict[str, Any] = {"depth": 2, "width": 8, "activation": "relu", "std": 0.3}
     plain, _ = activation_distributions(**options, epochs=1)
-    fraction = (plain.start[-1] == 0).mean()
-    approved(plain.sentence, f"2 ... {100 * fraction:.0f} %")
+    approved(plain.sentence, f"2 ... {100 * (plain.start[-1] == 0).mean():.0f} %")
     figure = plot.activations(**options, epochs=1)
     first, second = figure.axes
     assert first.get_ylim() == second.get_ylim()
-    assert {patch.get_hatch() for patch in first.patches} >= {"////"}
-    labels = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert labels == ["at initialization", "after 1 epoch of training"]
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"depth": 0}, "depth"),
-        ({"depth": 100}, "20"),
-        ({"width": 1000}, "256"),
-        ({"activation": "foo"}, "foo"),
-        ({"std": 0}, "std"),
-        ({"rate": float("nan")}, "rate"),
-        ({"std": 50, "activation": "exp"}, "exp"),
-    ],
-)
-def test_wrong_options_of_activations_are_refused(options: dict[str, Any], words: str) -> None:
-    with refused(CgprimerError, words):
-        plot.activations(**options)
+    assert entries(figure) == ["at initialization", "after 1 epoch of training"]

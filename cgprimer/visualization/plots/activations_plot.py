@@ -65,7 +65,7 @@ def activations(
         UsageError: an unknown activation, or too many layers or units.
         NonFiniteError: training diverges.
 
-    >>> figure = activations(depth=3, width=8, epochs=2)
+    >>> figure = activations(depth=2, width=4, epochs=1)
     >>> [axes.get_title() for axes in figure.axes]
     ['without batch normalization', 'with batch normalization']
     """
@@ -129,9 +129,9 @@ def activation_distributions(
 ) -> tuple[Activations, Activations]:
     """Compute the distributions of activations that :func:`activations` draws.
 
-    >>> plain, normalized = activation_distributions(depth=6, width=16, epochs=1)
+    >>> plain, normalized = activation_distributions(depth=4, width=8, epochs=1)
     >>> plain.start.shape, bool(plain.start[-1].std() < 0.01 < normalized.start[-1].std())
-    ((6, 400, 16), True)
+    ((4, 400, 8), True)
     """
     depth, width = (
         check_integer("depth", depth, minimum=1),

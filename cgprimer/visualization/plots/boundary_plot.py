@@ -124,8 +124,9 @@ def boundary(
 
     >>> import cgprimer
     >>> graph = cgprimer.parse("xo = sigmoid(a*x1 + b*x2 + c)")
-    >>> data = cgprimer.make_classes("gaussians", graph, samples=100)
-    >>> boundary(cgprimer.train(graph, data, learning_rate=0.1), data).axes[0].get_xlabel()
+    >>> data = cgprimer.make_classes("gaussians", graph, samples=40)
+    >>> run = cgprimer.train(graph, data, learning_rate=0.1, epochs=2)
+    >>> boundary(run, data).axes[0].get_xlabel()
     'x1'
     """
     plane, (last,) = moments_of(run, data, columns, most=1)

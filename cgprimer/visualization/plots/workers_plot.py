@@ -59,8 +59,9 @@ def workers(
 
     >>> import cgprimer
     >>> graph = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
-    >>> data = cgprimer.make_dataset(graph, samples=200)
-    >>> run = cgprimer.train(graph, data, workers=2, simulate=True, delays="1,2", batch_size=10)
+    >>> data = cgprimer.make_dataset(graph, samples=20)
+    >>> options = {"workers": 2, "simulate": True, "delays": "1,2", "batch_size": 10, "epochs": 1}
+    >>> run = cgprimer.train(graph, data, **options)
     >>> workers(run).axes[0].get_title()
     '2 workers, sync: 2 s per step'
     """
