@@ -40,16 +40,17 @@ from tests.approval import refused
 LONG = "a_name_of_forty_characters_that_goes_on__"
 
 
-def chain(length: int, step: str) -> str:
-    """Return a graph of many vertices in a row."""
-    return "; ".join(["v0 = k*xa", *(step.format(a=n, b=n - 1) for n in range(1, length))])
-
-
 def forty() -> Comparison:
     """Return a comparison with forty derivatives."""
     terms = " + ".join(f"sin(weight_{k}*x{k % 4})" for k in range(40))
     at = {f"weight_{k}": 0.1 * k - 1.7 for k in range(40)} | {f"x{k}": k + 0.5 for k in range(4)}
     return compare(cgprimer.parse(f"xw = {terms}"), at)
+
+
+def doubling() -> Comparison:
+    """Return a comparison with more paths than the path sum accepts."""
+    steps = [f"w{n} = sin(v{n - 1}); v{n} = w{n}*v{n - 1}" for n in range(1, 25)]
+    return compare(cgprimer.parse("; ".join(["v0 = k*xa", *steps])), {"k": 0.7, "xa": 0.4})
 
 
 GRAPHS = {
@@ -58,9 +59,7 @@ GRAPHS = {
     "one variable": lambda: compare(cgprimer.parse("xw = xa^2"), {"xa": 3}),
     "no operation": lambda: compare(cgprimer.parse("xw = xa"), {"xa": 3}),
     "forty parameters": forty,
-    "refusals": lambda: compare(
-        cgprimer.parse(chain(25, "w{a} = sin(v{b}); v{a} = w{a}*v{b}")), {"k": 0.7, "xa": 0.4}
-    ),
+    "refusals": doubling,
     "kink": lambda: compare(cgprimer.parse("xw = abs(xa) + k"), {"xa": 0, "k": 1}, wrt=["xa", "k"]),
     "nan": lambda: compare(cgprimer.parse("xw = log(xa)*k"), {"xa": -1, "k": 1}),
     "hidden": lambda: compare(cgprimer.parse("xw = stop_gradient(xa)*xa"), {"xa": 2.0}),
@@ -121,35 +120,28 @@ class Reader(HTMLParser):
 def test_the_tables_have_the_numbers_of_the_comparison() -> None:
     found = comparison("lecture")
     page = Reader(comparison_page(found))
+    methods = [r.method for r in found.results]
     derivatives, costs = page.table("derivatives"), page.table("costs")
-    assert derivatives[0] == ["derivative", *(r.method for r in found.results)]
+    assert derivatives[0] == ["derivative", *methods]
     for row, name in zip(derivatives[1:], found.wrt, strict=True):
-        assert row == [
-            f"dxw/d{name}",
-            *(
-                f"{mark_rounding(r.derivatives[name])} {format_error(r.errors[name])}"
-                for r in found.results
-            ),
-        ]
+        numbers = [(mark_rounding(r.derivatives[name]), r.errors[name]) for r in found.results]
+        assert row == [f"dxw/d{name}", *(f"{x} {format_error(error)}" for x, error in numbers)]
     for row, r in zip(costs[1:], found.results, strict=True):
-        assert row == [
-            r.method,
-            format_error(r.worst_error) or "no reference",
-            "4 paths" if r.method == "path-sum" else str(r.passes),
-            f"{r.operations} {format_operation_ratio(found, r)}",
-            str(r.live_values),
-            format_duration(r.seconds),
-        ]
-    for number, result in enumerate(found.results):
-        wrt = None if result.method == "reverse" else found.wrt[0]
-        trace = cgprimer.trace(found.graph, method=result.method, wrt=wrt)
+        passes = "4 paths" if r.method == "path-sum" else str(r.passes)
+        operations = f"{r.operations} {format_operation_ratio(found, r)}"
+        error = format_error(r.worst_error) or "no reference"
+        expected = [r.method, error, passes, operations, str(r.live_values)]
+        assert row == [*expected, format_duration(r.seconds)]
+    for number, method in enumerate(methods):
+        wrt = None if method == "reverse" else found.wrt[0]
+        trace = cgprimer.trace(found.graph, method=method, wrt=wrt)
         rows = page.table("trace", number)
         assert rows[0] == ["name", "expression", "value", trace.heading]
         assert rows[1:] == [
             [r.name, r.expression, mark_rounding(r.value, 6), mark_rounding(r.derivative, 6)]
             for r in trace.rows
         ]
-    assert page.headings[-6:] == [*(r.method for r in found.results), "How to read the numbers"]
+    assert page.headings[-6:] == [*methods, "How to read the numbers"]
 
 
 @pytest.mark.parametrize("dark", [False, True])
@@ -183,13 +175,12 @@ def test_a_page_of_a_large_graph_has_refusals_and_shortened_traces() -> None:
     text = comparison_page(found)
     page = Reader(text)
     assert refusal.refused
-    assert any(row[1:] == [f"refused: {refusal.refused}"] for row in page.table("costs"))
+    assert [f"refused: {refusal.refused}"] in [row[1:] for row in page.table("costs")]
     assert page.table("derivatives")[0] == ["derivative", "reverse"]
     assert "summarized by layers" in text
-    rows = page.table("trace")
-    assert len(rows) == 1 + 30 + 1
-    (omitted,) = (row[0] for row in rows if "omitted" in row[0])
+    (omitted,) = (row[0] for row in page.table("trace") if "omitted" in row[0])
     assert omitted == f"{2 + 40 + 2 - 30} rows omitted"  # inputs, v0 to v39, w39 and xw
+    assert len(page.table("trace")) == 1 + 30 + 1
     with pytest.raises(DifferentiationError):
         trace_method(found, refusal)
 
@@ -209,7 +200,7 @@ def test_kinks_and_functions_without_a_reference() -> None:
 
 
 def test_a_notebook_shows_graph_and_tables_in_its_own_style() -> None:
-    found = comparison("lecture")
+    found = comparison("one variable")
     text = found._repr_html_()
     assert text == render_notebook_html(found)
     page = Reader(text)
@@ -219,7 +210,6 @@ def test_a_notebook_shows_graph_and_tables_in_its_own_style() -> None:
     style = re.sub(r"/\*.*?\*/", "", text[text.index("<style>") + 7 : text.index("</style>")])
     selectors = [part for rule in re.findall(r"([^{}]+)\{", style) for part in rule.split(",")]
     assert all(selector.strip().startswith(".comparison") for selector in selectors)
-    assert str(found).startswith("xw = 21.546875, computed with 9 operations")
     with pytest.raises(UsageError):
         found.to_table("picture")
 
@@ -261,16 +251,15 @@ def test_slides_can_be_read_and_nothing_overlaps(name: str) -> None:
             inner = 0.18 * box.height  # room for accents and descenders that no text uses twice
             corners = [[box.x0 + 1, box.y0 + inner], [box.x1 - 1, box.y1 - inner]]
             boxes.append((text.get_text(), Bbox(corners)))
+        for bar in bars(slide):
+            (x0, y0), width, height = bar.get_xy(), bar.get_width(), bar.get_height()
+            assert x0 + width <= 932.5
+            boxes.append(("bar", Bbox([[x0, 540 - y0 - height], [x0 + width, 540 - y0]])))
         for words_, box in boxes:
             assert 8 <= box.x0 <= box.x1 <= 952, words_
             assert 4 <= box.y0 <= box.y1 <= 536, words_
         for (one, a), (other, b) in combinations(boxes, 2):
             assert not a.overlaps(b), (one, other)
-        for bar in bars(slide):
-            (x0, y0), wide, high = bar.get_xy(), bar.get_width(), bar.get_height()
-            assert x0 + wide <= 932.5
-            around = Bbox([[x0, 540 - y0 - high], [x0 + wide, 540 - y0]])
-            assert not any(box.overlaps(around) for _, box in boxes)
 
 
 def test_the_lecture_fits_on_one_slide_with_all_its_numbers() -> None:
@@ -279,37 +268,25 @@ def test_the_lecture_fits_on_one_slide_with_all_its_numbers() -> None:
     seen = words(slide)
     variables = ("xa", "xx", "xy", "xz", "xw", "= 0.5", "= 0.25", "= 2.25", "= 2.75", "= 21.546875")
     assert {*variables, *(f"dxw/d{name}" for name in found.wrt)} <= {*seen}
-    quotient = "≈11.34375"  # a finite difference, with an error below the digits that are shown
-    assert [seen.count(text) for text in ("5.671875", "11.34375", quotient, "0.25")] == [
-        10,
-        4,
-        1,
-        5,
-    ]
-    for result in found.results:
-        assert seen.count(result.method) >= 2  # in both tables
-        assert {
-            str(result.operations), format_operation_ratio(found, result),
-            format_duration(result.seconds),
-        } <= {*seen}  # fmt: skip
+    # A finite difference has an error below the digits that are shown.
+    counts = {"5.671875": 10, "11.34375": 4, "≈11.34375": 1, "0.25": 5}
+    assert {text: seen.count(text) for text in counts} == counts
+    for r in found.results:
+        assert seen.count(r.method) >= 2  # in both tables
+        cost = [str(r.operations), format_operation_ratio(found, r), format_duration(r.seconds)]
+        assert {*cost} <= {*seen}
     assert "xw = 21.546875, computed with 9 operations" in seen
     columns: dict[float, list[float]] = {}
     for bar in bars(slide):  # four methods are exact: one bar of an error, three for each method
         columns.setdefault(round(bar.get_x(), 1), []).append(bar.get_width())
     (error,), *lengths = (columns[x] for x in sorted(columns))
-    for column, wanted in zip(
-        lengths,
-        ([r.operations for r in found.results], [r.live_values for r in found.results],
-         [r.seconds for r in found.results]),
-        strict=True,
-    ):  # fmt: skip
-        assert [w / max(column) for w in column] == pytest.approx(
-            [w / max(wanted) for w in wanted], abs=0.02
-        )
+    for column, name in zip(lengths, ("operations", "live_values", "seconds"), strict=True):
+        numbers = [getattr(r, name) for r in found.results]
+        expected = [number / max(numbers) for number in numbers]
+        assert [width / max(column) for width in column] == pytest.approx(expected, abs=0.02)
     worst = found.result("finite-difference").worst_error
     assert worst is not None
     assert error / max(lengths[0]) == pytest.approx((17 + math.log10(worst)) / 17, abs=0.01)
-    assert len({bar.get_hatch() for bar in bars(slide)}) == 5
 
 
 @pytest.mark.slow
@@ -336,11 +313,10 @@ def test_slides_name_what_they_omit_and_what_has_no_value() -> None:
 def test_titles_are_shown_as_written_and_long_ones_shortened() -> None:
     found = comparison("one variable")
     figure = cgprimer.draw_comparison(found, title="$a_1$ <b> & 100 %")
-    assert sum(text == "$a_1$ <b> & 100 %" for text in words(figure)) == 1
+    assert words(figure).count("$a_1$ <b> & 100 %") == 1
     assert not any(text.get_parse_math() for text in texts(figure))
     long = cgprimer.draw_comparison(found, title="word " * 100)
     assert any(text.endswith("…") for text in words(long))
-    assert "The derivative of xw, by five methods" in words(cgprimer.draw_comparison(found))
 
 
 @pytest.mark.slow
@@ -360,25 +336,20 @@ def test_refusals_large_graphs_and_two_slides(monkeypatch: pytest.MonkeyPatch) -
     sums = [f"v{n} = sin({' + '.join(f'v{k}' for k in range(n))})" for n in range(1, 20)]
     graph = cgprimer.parse("; ".join(["v0 = k*xa", *sums]))
     dense = compare(graph, {"k": 0.7, "xa": 0.4}, methods=["reverse"])
-    slides = comparison_slides(dense)
-    assert any("summarized by layers" in text for text in words(slides[0]))
+    assert "summarized by layers" in " ".join(words(comparison_slides(dense)[0]))
     assert 0 < max(sizes) < len(graph.variables)  # the whole graph was never laid out
 
 
 # --- files ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["a.html", "d.SVG"])
-def test_draw_comparison_and_save_comparison_write_the_same_files(
-    name: str, tmp_path: Path
-) -> None:
-    found = comparison("one variable")
-    save_comparison(found, tmp_path / name, dark=True, title="a < b")
-    first = (tmp_path / name).read_bytes()
-    figure = cgprimer.draw_comparison(found, dark=True, title="a < b", output=str(tmp_path / name))
-    assert figure.get_size_inches()[1] == pytest.approx(7.5)
-    assert (tmp_path / name).read_bytes() == first
-    assert [path.name for path in tmp_path.iterdir()] == [name]
+def test_draw_comparison_and_save_comparison_write_the_same_files(tmp_path: Path) -> None:
+    found, path = comparison("one variable"), tmp_path / "d.SVG"
+    save_comparison(found, path, dark=True, title="a < b")
+    first = path.read_bytes()
+    cgprimer.draw_comparison(found, dark=True, title="a < b", output=str(path))
+    assert path.read_bytes() == first
+    assert [*tmp_path.iterdir()] == [path]
 
 
 @pytest.mark.slow

@@ -9,10 +9,12 @@ import warnings
 import xml.etree.ElementTree
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 from matplotlib.figure import Figure
+from PIL import Image
 
 import cgprimer
 from cgprimer.cli.draw_command import command
@@ -21,11 +23,26 @@ from cgprimer.visualization.diagrams.diagram import Diagram, Node
 from cgprimer.visualization.diagrams.diagram_formats import formats, save_diagram
 from cgprimer.visualization.diagrams.figure_files import save_figure
 from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
-from cgprimer.visualization.diagrams.slide_layout import compute_text_size_on_slide, slide_layout
 from tests.approval import approved, refused, warned
 
 ROOT = Path(__file__).parents[2]
 _FIRST_BYTES = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
+
+
+PROGRAM = """
+import hashlib, pathlib, sys, cgprimer
+import cgprimer.visualization.diagrams.diagram_figure
+print([n for n in ("matplotlib", "graphlay") if n in sys.modules])
+from cgprimer.visualization.diagrams.figure_files import save_figure
+graph = cgprimer.parse("xv = k*xa + m*xb; xw = xv*xa + n; xu = xw + xv")
+line = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
+figures = [cgprimer.draw(graph), cgprimer.plot.surface(line, steps=1)]
+for k, figure in enumerate(figures):
+    for kind in ("png", "svg", "pdf"):
+        save_figure(figure, path := pathlib.Path(sys.argv[1], f"{k}.{kind}"))
+        print(hashlib.sha256(path.read_bytes()).hexdigest())
+print("matplotlib.pyplot" in sys.modules)
+"""
 
 
 def draw(*arguments: object) -> Result:
@@ -33,7 +50,7 @@ def draw(*arguments: object) -> Result:
     return CliRunner().invoke(command, [*map(str, arguments)])
 
 
-@pytest.mark.parametrize("name", ["a.png", "a.svg", "A.PDF", "with space.svg"])
+@pytest.mark.parametrize("name", ["a.png", "with space.svg", "A.PDF"])
 def test_the_suffix_selects_the_format(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     save_figure(Figure(figsize=(2, 1)), path)
@@ -77,17 +94,15 @@ def test_a_failure_leaves_the_old_file_and_no_partial_one(
 
 
 def test_a_huge_figure_is_saved_with_fewer_dots(tmp_path: Path) -> None:
-    from PIL import Image
-
-    save_figure(Figure(figsize=(400, 2)), tmp_path / "a.png")
+    save_figure(Figure(figsize=(400, 1)), tmp_path / "a.png")
     with Image.open(tmp_path / "a.png") as image:
         assert 15_000 <= max(image.size) <= 16_000
 
 
 @pytest.mark.parametrize("kind", formats())
 def test_equal_diagrams_have_equal_files(kind: str, tmp_path: Path) -> None:
-    graph = cgprimer.load("two_paths")
-    diagram = graph_diagram(graph, path="a b d L", values=True, title='A "title" & more_$1')
+    graph = cgprimer.parse("input xa = 2; parameter k = 3; xb = k*xa")
+    diagram = graph_diagram(graph, path="xa xb", values=True, title='A "title" & more_$1')
     for name in ("one", "two"):
         save_diagram(diagram, tmp_path / f"{name}.{kind}", dark=kind == "pdf")
     assert (tmp_path / f"one.{kind}").read_bytes() == (tmp_path / f"two.{kind}").read_bytes()
@@ -95,23 +110,9 @@ def test_equal_diagrams_have_equal_files(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_files_do_not_depend_on_the_hash_seed_and_need_no_pyplot(tmp_path: Path) -> None:
-    program = (
-        "import hashlib, pathlib, sys, cgprimer\n"
-        "import cgprimer.visualization.diagrams.diagram_figure\n"
-        "print([n for n in ('matplotlib', 'graphlay') if n in sys.modules])\n"
-        "from cgprimer.visualization.diagrams.figure_files import save_figure\n"
-        "graph = cgprimer.parse('xv = k*xa + m*xb; xw = xv*xa + n; xu = xw + xv')\n"
-        "line = cgprimer.parse('xw = k*xa + b; parameter k = 3, b = -1')\n"
-        "figures = [cgprimer.draw(graph), cgprimer.plot.surface(line, steps=1)]\n"
-        "for k, figure in enumerate(figures):\n"
-        "    for kind in ('png', 'svg', 'pdf'):\n"
-        "        save_figure(figure, path := pathlib.Path(sys.argv[1], f'{k}.{kind}'))\n"
-        "        print(hashlib.sha256(path.read_bytes()).hexdigest())\n"
-        "print('matplotlib.pyplot' in sys.modules)"
-    )
     answers = {
         subprocess.run(
-            [sys.executable, "-c", program, str(tmp_path)], capture_output=True, check=True,
+            [sys.executable, "-c", PROGRAM, str(tmp_path)], capture_output=True, check=True,
             text=True, env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)},
         ).stdout
         for seed in ("0", "4242")
@@ -136,15 +137,14 @@ def test_letters_that_no_font_has_are_named_once(tmp_path: Path) -> None:
 
 
 def test_text_is_shown_as_written_and_files_are_well_formed(tmp_path: Path) -> None:
-    label, detail = r"$x_1$", r"a_b^2 $\frac{1}{2}$"
-    title = "$$ _^ \x00\x1b title"
-    diagram = Diagram((Node("n", label, "inner", (detail, "a\x07")),), (), title=title)
+    details, title = (r"a_b^2 $\frac{1}{2}$", "a\x07"), "$$ _^ \x00\x1b title"
+    diagram = Diagram((Node("n", r"$x_1$", "inner", details),), (), title=title)
     save_diagram(diagram, tmp_path / "a.svg")
     builder = xml.etree.ElementTree.TreeBuilder(insert_comments=True)
     parser = xml.etree.ElementTree.XMLParser(target=builder)
     tree = xml.etree.ElementTree.parse(tmp_path / "a.svg", parser)
-    comments = [e.text for e in tree.iter() if e.tag is xml.etree.ElementTree.Comment]
-    assert {f" {label} ", f" {detail} ", " $$ _^ ?? title ", " a? "} <= {*map(str, comments)}
+    comments = {str(e.text) for e in tree.iter() if e.tag is xml.etree.ElementTree.Comment}
+    assert comments >= {r" $x_1$ ", rf" {details[0]} ", " $$ _^ ?? title ", " a? "}
     assert cgprimer.draw(cgprimer.parse("input xa = 0; xw = 1/xa"), at={}).axes  # infinity
 
 
@@ -160,33 +160,24 @@ def test_the_command_draws_like_the_library(options: list[str], tmp_path: Path) 
     done = draw("lecture", "-o", tmp_path / "a.dot", *options)
     assert done.exit_code == 0, done.output
     assert "slide" not in done.stderr  # a text format has no size
-    names = {"--partials": "partials", "--values": "values", "--adjoints": "adjoints",
-             "--backward-arrows": "backward_arrows", "--all": "everything"}  # fmt: skip
-    flags = {names[option]: True for option in options if option in names}
-    pairs = {"--tangents": "tangents", "--level": "level", "--path": "path"}
-    texts = {pairs[a]: b for a, b in pairwise(options) if a in pairs}
-    cgprimer.draw(cgprimer.load("lecture"), tmp_path / "b.dot", **flags, **texts)  # type: ignore[arg-type]
+    arguments: dict[str, Any] = {}
+    for name, value in pairwise([*options, "--"]):
+        if name.startswith("--"):
+            key = "everything" if name == "--all" else name[2:].replace("-", "_")
+            arguments[key] = True if value.startswith("--") else value
+    cgprimer.draw(cgprimer.load("lecture"), tmp_path / "b.dot", **arguments)
     assert (tmp_path / "a.dot").read_bytes() == (tmp_path / "b.dot").read_bytes()
 
 
 @pytest.mark.slow
 def test_the_command_reports_text_that_is_too_small_for_a_slide(tmp_path: Path) -> None:
-    small = draw("lecture", "-o", tmp_path / "a.svg")
-    assert small.exit_code == 0
-    assert "slide" not in small.stderr
-    for arguments, words in (
-        (("mazur", "--level", "operations"), "with --level variables it has"),
-        (("network", "--level", "operations"), "--all"),
-        (("mazur", "--adjoints"), "without --adjoints it has"),
-        (("mazur", "--adjoints", "--level", "operations", "--values", "--all"), "zoom in"),
+    assert "slide" not in draw("lecture", "-o", tmp_path / "a.svg").stderr
+    for arguments in (
+        ("mazur", "--level", "operations"),
+        ("network", "--level", "operations"),
+        ("mazur", "--adjoints"),
+        ("mazur", "--adjoints", "--level", "operations", "--values", "--all"),
     ):
         done = draw(*arguments, "-o", tmp_path / "a.svg")
         assert done.exit_code == 0
-        assert words in done.stderr
         approved(done.stderr)
-    diagram = graph_diagram(cgprimer.load("mazur"), level="operations")
-    size = slide_layout(diagram).captions.size
-    assert (
-        f"{compute_text_size_on_slide(*size):.2g}"
-        in draw("mazur", "--level", "operations", "-o", tmp_path / "a.svg").stderr
-    )
