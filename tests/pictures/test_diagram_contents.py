@@ -1,11 +1,13 @@
-"""Diagrams of graphs: vertices, roles, edges, and the values and derivatives that they show."""
+"""Diagrams of graphs and of recorded values: what vertices, edges, frames and notes show."""
 
 from __future__ import annotations
 
 import math
 import re
+import sys
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,133 +15,123 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cgprimer
+from cgprimer import Value
+from cgprimer.analysis.element_graph import expand_elements
+from cgprimer.core.derivatives import jacobian, tape
+from cgprimer.core.graph import parse
 from cgprimer.support.number_format import format_number
+from cgprimer.training.distributed.layer_cuts import cut
+from cgprimer.training.layer_states import Masks
+from cgprimer.visualization.diagrams import diagram_figure
 from cgprimer.visualization.diagrams.backward_graph import build_backward_diagram
-from cgprimer.visualization.diagrams.diagram import Diagram
+from cgprimer.visualization.diagrams.diagram import Diagram, Edge, Node
+from cgprimer.visualization.diagrams.diagram_options import DiagramOptions
+from cgprimer.visualization.diagrams.dropout_diagram import thin_graph
 from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
-from cgprimer.visualization.diagrams.level_diagrams import (
-    build_operation_diagram,
-    build_variable_diagram,
+from cgprimer.visualization.diagrams.recorded_diagrams import build_recorded_diagram
+from cgprimer.visualization.diagrams.vertex_sweeps import (
+    compute_local_jacobians,
+    compute_sweep_numbers,
+    run_backward_sweep,
 )
-from cgprimer.visualization.diagrams.vertex_sweeps import compute_sweep_numbers
-from tests.pictures.diagram_tools import details, labels_of
+from tests.approval import approved
+from tests.cli.cli_tools import bad, good
+from tests.pictures.diagram_tools import F1, load
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-LECTURE = cgprimer.load("lecture")
-LOG_SINE = cgprimer.load("log_sine")
-TWO_PATHS = cgprimer.load("two_paths")
-
-
-def last_lines(diagram: Diagram) -> dict[str, str]:
-    """Return the last line of the text of each vertex, by its label."""
-    return {label: lines[-1] for label, lines in details(diagram).items() if lines}
-
-
-# --- variables and operations ---------------------------------------------------------------------
-
-
-def test_the_lecture_example() -> None:
-    found = build_variable_diagram(LECTURE, at={})
-    assert [(n.key, n.label, n.role, n.detail) for n in found.nodes] == [
-        ("xa", "xa", "input", ("= 0.5",)),
-        ("xx", "xx", "inner", ("xa^2", "= 0.25")),
-        ("xy", "xy", "inner", ("ab*xx + ac*xa", "= 2.25")),
-        ("xz", "xz", "inner", ("bc*xx + xy", "= 2.75")),
-        ("xw", "xw", "output", ("cd*xx + xz^3", "= 21.546875")),
-    ]
-    assert labels_of(build_variable_diagram(LECTURE)) == {
-        ("xa", "xx"): "", ("xa", "xy"): "ac", ("xx", "xy"): "ab", ("xx", "xz"): "bc",
-        ("xx", "xw"): "cd", ("xy", "xz"): "", ("xz", "xw"): "",
-    }  # fmt: skip
-    unused = cgprimer.parse("input a = 1, u = 1; parameter s = 2; xv = k*a; xw = xv^2; output xv")
-    assert {n.key: n.role for n in build_variable_diagram(unused).nodes} == {
-        "a": "input", "u": "input", "xv": "output", "xw": "inner", "s": "parameter",
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("text", "labels"),
-    [
-        ("xw = k*xa + b", {("xa", "xw"): "k", ("b", "xw"): ""}),
-        ("xw = b*a*xa", {("xa", "xw"): "b, a"}),
-        ("xw = xa^n", {("xa", "xw"): "n"}),
-        ("xw = xa/k", {("xa", "xw"): "k"}),
-        ("xw = sin(k*xa)", {("xa", "xw"): "k"}),
-        ("xw = k*(xa + xb*m)", {("xa", "xw"): "k", ("xb", "xw"): "k, m"}),
-        ("xb = k*xa; xw = xb^2", {("xa", "xb"): "k", ("xb", "xw"): ""}),
-        ("xw = xa - xa + k", {("xa", "xw"): "", ("k", "xw"): ""}),
-        ("xw = m*tanh(k*xa + b)", {("xa", "xw"): "m, k", ("b", "xw"): ""}),
-        ("xw = xa*xa", {("xa", "xw"): ""}),
-    ],
+FACTORS = """xo = k*xa + b; xp = b*a*xa; xq = xa^n; xr = xa/k; xs = sin(k*xa); xt = k*(xa + xb*m)
+xu = xa - xa + k; xv = m*tanh(k*xa + b); xw = xa*xa; xx = k*xw; xy = xx^2"""
+OUTPUTS = "input xa = 2; xb = xa^2; xc = 3*xa; output xb, xc"
+SOFTMAX = "input x[3] = [1, 2, 3]; xs = softmax(x); xl = -log(xs[2])"
+SIGNS = "input xa = 2; xs = sign(xa); xw = xs*2 + xa"
+TWO_STEPS = "input x[2] = [1, 2]; xa = x^2; xb = 3*x; xl = sum(xa*xb)"
+DROPOUT = (
+    "input x[2] = [1, 2]; parameter W[3,2] = [[1, 2], [3, 4], [5, 6]], b[3] = [0, 0, 0],"
+    " v[3] = [1, 1, 1]; xz = W @ x + b; xh = dropout(xz, 0.5); xo = v @ xh; output xo"
 )
-def test_parameters_are_on_the_edges_of_their_factors(
-    text: str, labels: dict[tuple[str, str], str]
-) -> None:
-    assert labels_of(build_variable_diagram(cgprimer.parse(text))) == labels
+DIAGRAMS: dict[str, tuple[str, dict[str, Any]]] = {
+    "lecture": ("lecture", {"at": {"xa": 2}, "values": True}),
+    "parameters as vertices": ("lecture", {"parameters": "vertices", "at": {"xa": -1}}),
+    "parameters on the edges of their factors": (FACTORS, {}),
+    "values of parameters": ("parameter k = 123.456, c = .5; y = k*x; z = c*y", {"at": {"x": 1}}),
+    "unused": ("input a, u; parameter s = 2; xv = k*a; xw = xv^2; output xv", {}),
+    "operations": ("xz = ab*xa + 1; xw = sin(xz) - xz^2", {"level": "operations"}),
+    "twice": ("y = xa + xa; z = y*xb", {"level": "operations"}),
+    "merged by simplification": (
+        "input xa = 0.5; xw = -(-xa) + xa", {"level": "operations", "adjoints": True}
+    ),
+    "size and axis": ("input x[2,3] = 1; xl = sum(reshape(x, 3, 2), 0)", {"level": "operations"}),
+    "tangents": ("two_paths", {"tangents": "w1"}),
+    "adjoints of one output": (OUTPUTS, {"adjoints": True, "of": "xb"}),
+    "partials": (SIGNS, {"partials": True}),
+    "backward": ("two_paths", {"level": "backward", "values": True}),
+    "backward of a square": ("input xa = 3; xw = xa*xa", {"level": "backward", "values": True}),
+    "path": ("two_paths", {"path": "a b d L"}),  # case C1: both paths have the factor dL/dd
+    "rounded path": ("mazur", {"path": "i1 h1 o1 xe"}),
+    "path over zero": (SIGNS, {"path": "xa xs xw"}),
+    "path next to zero": (SIGNS, {"path": "xa xw"}),
+    "only path, over zero": ("input xa = 0.5; xs = 1/xa; xt = sign(xs)", {"path": "xa xs xt"}),
+    "path of Jacobians": (TWO_STEPS, {"path": "x xa xl"}),
+    "only path of Jacobians": ("input x[2] = 1; xa = x^2; xl = sum(xa)", {"path": "x xa xl"}),
+    "arrays": (F1, {"values": True, "adjoints": True}),
+    "arrays backward": (F1, {"level": "backward", "values": True}),
+    "tangent along an element": (F1, {"tangents": "w1[1,0]"}),
+    "elements": (F1, {"scalars": True, "values": True}),
+    "elements of two arrays": (F1, {"scalars": "xh, xr", "values": True}),
+    "elements of softmax": (SOFTMAX, {"scalars": "xs"}),
+    "array with the name all": ("input all[2]; xw = sum(all)", {"scalars": "all"}),
+    "large array": ("input x[4] = 1; parameter W[9,4] = 2; y = sum(W @ x)", {"values": True}),
+    "long formula": (
+        "input z[2] = [1, 2]; p = softmax(z); xl = 3*sum(p)", {"adjoints": True, "values": False}
+    ),
+    "not finite": ("input x[2]; y = sum(log(x))", {"at": {"x": [np.nan, 0.0]}, "why": True}),
+    "dropped unit": (DROPOUT, {"mask": {"xh": [1, 0, 1]}, "values": True}),
+    "all units dropped": (DROPOUT, {"mask": {"xh": [0, 0, 0]}}),
+    "no unit dropped": (DROPOUT, {"mask": {"xh": [1, 1, 1]}}),
+    "only an edge dropped": ("input x, y; a = x + dropout(y, 0.5); b = y*a", {"mask": {"a": 0}}),
+    "parts": ("lecture", {"place": "layers:2"}),
+    "parts with an input in both": ("a = k*x; b = exp(a); c = m*b + x", {"place": "layers:2"}),
+    "named parts": (
+        "mlp", {"place": "layers:2", "workers": ["gpu0", "gpu1"], "loss": "squared-error"}
+    ),
+    "parts of elements": (F1, {"place": "layers:2", "scalars": True}),
+}  # fmt: skip
 
 
-def test_parameters_as_vertices_and_their_values_on_edges() -> None:
-    found = build_variable_diagram(LECTURE, at={"xa": -0.5}, parameters="vertices")
-    roles = {n.key: n.role for n in found.nodes}
-    assert {k for k, role in roles.items() if role == "parameter"} == {"ab", "bc", "cd", "ac"}
-    assert set(labels_of(found).values()) == {""}
-    assert {("ab", "xy"), ("ac", "xy"), ("bc", "xz"), ("cd", "xw")} <= set(labels_of(found))
-    assert len(found.edges) == 11
-    assert (last_lines(found)["xw"], last_lines(found)["ac"]) == ("= -1.203125", "= 4")
-    text = "input xa = 1; parameter k = 0.123456789, c = 0.5; xw = k*xa; xv = c*xw"
-    labels = labels_of(graph_diagram(cgprimer.parse(text), values=True))
-    assert labels == {("xa", "xw"): "k≈0.12346", ("xw", "xv"): "c=0.5"}
+def describe(diagram: Diagram) -> str:
+    """Return the vertices, edges, frames and notes of a diagram as lines of text."""
+    keys = {n.key: n.key if len(n.key) < 12 else n.label for n in diagram.nodes}  # not addresses
+
+    def style(item: Node | Edge) -> str:
+        return " (emphasis)" * item.emphasis + " (dropped)" * item.dropped
+
+    lines = []
+    for node in diagram.nodes:
+        name = f"{node.role} {keys[node.key]}: {node.label}{style(node)}"
+        lines.append(" | ".join([name, *node.detail]))
+    for edge in diagram.edges:
+        ends = f"{keys[edge.tail]} -> {keys[edge.head]}"
+        lines.append(f"{ends}: {' | '.join(edge.label.splitlines())}{style(edge)}")
+    frames = [f"frame {part.label}: {' '.join(sorted(part.keys))}" for part in diagram.parts]
+    return "\n".join([*lines, *frames, *diagram.notes])
 
 
-def test_operations_are_the_instructions_of_the_tape() -> None:
-    found = build_operation_diagram(cgprimer.parse("xz = ab*xa + 1; xw = sin(xz) - xz^2"))
-    label = {n.key: n.label for n in found.nodes}
-    assert {n.label: n.role for n in found.nodes} == {
-        "xa": "input", "ab": "parameter", "1": "constant", "2": "constant", "×": "operation",
-        "+": "operation", "sin": "operation", "^": "operation", "−": "output",
-    }  # fmt: skip
-    assert {(label[e.tail], label[e.head]) for e in found.edges} == {
-        ("ab", "×"), ("xa", "×"), ("×", "+"), ("1", "+"), ("+", "sin"), ("+", "^"), ("2", "^"),
-        ("sin", "−"), ("^", "−"),
-    }  # fmt: skip
-    assert details(found)["−"][0].startswith("xw = ")
-    twice = graph_diagram(cgprimer.parse("y = xa + xa; z = y*xb"), level="operations")
-    assert [edge.label for edge in twice.edges] == ["twice", "", ""]
-    merged = cgprimer.parse("input xa = 0.5; xw = -(-xa) + xa")  # simplified in programs
-    shown = graph_diagram(merged, level="operations", adjoints=True)
-    assert {e.label for e in shown.edges} == {"-1 × (-1) = 1", "1 × (-1) = -1", "1 × 1 = 1"}
-
-
-# --- derivatives ----------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", DIAGRAMS)
+def test_diagrams_show_what_is_approved(name: str) -> None:
+    text, options = DIAGRAMS[name]
+    approved(describe(graph_diagram(load(text), **options)))
 
 
 def test_the_backward_sweep_of_the_slide() -> None:
     """Case B3: upstream times local, downstream; the slide prints 1.3633 and 0.1912."""
-    found = graph_diagram(LOG_SINE, values=True, adjoints=True)
-    assert labels_of(found)["x1", "v1"] == "1.8177 × 0.75 ≈ 1.3633"
-    assert labels_of(found)["v3", "y"] == "1 × (-0.98083) ≈ -0.98083"
-    shown = last_lines(found)
-    assert (shown["x1"], shown["x2"]) == ("adjoint ≈ 1.3632775", "adjoint ≈ 0.19118983")
-    assert shown["y"] == "adjoint = 1"
-    for edge in graph_diagram(LECTURE, adjoints=True).edges:
+    shown = describe(graph_diagram(cgprimer.load("log_sine"), values=True, adjoints=True))
+    assert "x1 -> v1: 1.8177 × 0.75 ≈ 1.3633" in shown
+    assert "v3 -> y: 1 × (-0.98083) ≈ -0.98083" in shown
+    assert re.search(r"x1: x1 .* adjoint ≈ 1\.3632775\n", shown)
+    assert re.search(r"x2: x2 .* adjoint ≈ 0\.19118983\n", shown)
+    for edge in graph_diagram(cgprimer.load("lecture"), adjoints=True).edges:
         left, sign, right = re.fullmatch(r"(.*) ([=≈]) (.*)", edge.label).groups()  # type: ignore[union-attr]
         upstream, local = (float(part.strip("()")) for part in left.split(" × "))
         assert (upstream * local == float(right)) == (sign == "=")
-
-
-def test_tangents_and_adjoints_are_zero_where_a_sweep_does_not_reach() -> None:
-    shown = last_lines(graph_diagram(TWO_PATHS, tangents="w1"))
-    assert (shown["w1"], shown["c"]) == ("tangent = 1", "tangent = 0")
-    for row in cgprimer.trace(TWO_PATHS, wrt="w1", level="variables").rows:
-        assert shown[row.name] == f"tangent = {row.derivative:g}"
-    graph = cgprimer.parse("input xa = 2; xb = xa^2; xc = 3*xa; output xb, xc")
-    found = graph_diagram(graph, adjoints=True, of="xb")
-    assert last_lines(found)["xc"] == "adjoint = 0"
-    assert labels_of(found)["xa", "xc"] == "0 × 3 = 0"
-    signs = cgprimer.parse("input xa = 2; xb = sign(xa); xc = xa*xb")
-    assert labels_of(graph_diagram(signs, partials=True)) == {
-        ("xa", "xb"): "∂xb/∂xa = 0", ("xa", "xc"): "∂xc/∂xa = 1", ("xb", "xc"): "∂xc/∂xb = 2",
-    }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["lecture", "mazur", "baydin", "two_paths", "cs231n_max"])
@@ -169,37 +161,12 @@ def test_a_vertex_of_the_backward_graph_has_edges_from_the_names_in_its_expressi
     for node in found.nodes:
         tails = {label[e.tail] for e in found.edges if e.head == node.key}
         assert tails == set(re.findall(r"\bbar_\w+", node.detail[0])), node.label
+    values = {node.label: node.detail[-1] for node in found.nodes}
     names = [*graph.inputs, *graph.parameters]
     for wrt, value in cgprimer.gradient(graph, of=graph.outputs[0], wrt=names).items():
-        shown = last_lines(found).get(f"bar_{wrt}", "= 0")
+        shown = values.get(f"bar_{wrt}", "= 0")
         assert float(shown.split()[1]) == pytest.approx(value, rel=1e-7)
         assert role.get(f"bar_{wrt}", "gradient") == "gradient"
-
-
-def test_an_operand_that_is_used_twice_has_two_contributions() -> None:
-    found = build_backward_diagram(cgprimer.parse("input xa = 3; xw = xa*xa"), at={})
-    assert found.nodes[-1].detail == ("bar_xw*xa + bar_xw*xa", "= 6")
-    assert len(found.edges) == 1
-
-
-# --- paths ----------------------------------------------------------------------------------------
-
-
-def test_a_path_and_the_sum_over_paths() -> None:
-    """Case C1: the common factor dL/dd belongs to both paths."""
-    found = graph_diagram(TWO_PATHS, path="a b d L")
-    assert found.notes == (
-        "this path: ∂b/∂a · ∂d/∂b · ∂L/∂d = 3 · 0.5 · (-1) = -1.5",
-        "dL/da is the sum over 2 paths:",
-        "a → b → d → L: 3 · 0.5 · (-1) = -1.5",
-        "a → c → d → L: -1 · 4 · (-1) = 4",
-        "dL/da = -1.5 + 4 = 2.5",
-    )
-    assert [(e.tail, e.head) for e in found.edges if e.emphasis] == [*pairwise("abdL")]
-    assert {n.key for n in found.nodes if n.emphasis} == {"a", "b", "d", "L"}
-    mazur = graph_diagram(cgprimer.load("mazur"), path="i1 h1 o1 xe").notes[-1]
-    assert mazur.startswith("dxe/di1 ≈ ")
-    assert mazur.count("≈") == 2  # the terms are rounded, and so is their sum
 
 
 @pytest.mark.parametrize("count", [3, 5, 6])
@@ -249,17 +216,123 @@ def test_a_huge_number_of_paths_is_counted_and_not_listed() -> None:
     assert notes[-1] == f"dx20/dx0 ≈ {format_number(3.0**20, 5)}"
 
 
-@pytest.mark.parametrize(
-    ("text", "path", "first", "last"),
-    [
-        ("xs=sign(xa); xw=xs*2+xa", "xa xs xw", "= 0", "dxw/dxa = 1 + 0 = 1"),
-        ("xs=sign(xa); xw=xs*2+xa", "xa xw", "= 1", "dxw/dxa = 1 + 0 = 1"),
-        ("xs=1/(xa-0.5); xt=sign(xs); xw=xt*2", "xa xs xt xw", "= 0", "there is no other path"),
-    ],
+# --- arrays, masks and parts ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", [F1, SOFTMAX])
+def test_partials_and_adjoints_are_those_of_core(text: str) -> None:
+    graph = parse(text)
+    names = (*graph.inputs, *graph.parameters)
+    flow = run_backward_sweep(graph)
+    totals = {flow.tape.labels[i]: value for i, value in flow.totals.items()}
+    for method in ("forward", "path-sum"):
+        exact = jacobian(graph, of=graph.only_output(), wrt=names, method=method)
+        for name in names:
+            np.testing.assert_allclose(totals[name], exact[graph.only_output()][name], atol=1e-14)
+    for (tail, head), (_, contribution) in flow.products.items():
+        ends = flow.tape.labels[tail], flow.tape.labels[head]
+        local = compute_local_jacobians(graph)[ends]
+        expected = np.tensordot(flow.totals[head], local, axes=np.ndim(flow.totals[head]))
+        np.testing.assert_allclose(contribution, expected, atol=1e-14)
+
+
+@settings(max_examples=6)
+@given(
+    st.integers(1, 3), st.integers(1, 3), st.sampled_from(["tanh", "softmax"]), st.integers(0, 999)
 )
-def test_a_path_over_an_edge_that_is_zero_everywhere_counts(
-    text: str, path: str, first: str, last: str
+def test_the_elements_of_a_graph_agree_with_its_arrays(
+    m: int, n: int, function: str, seed: int
 ) -> None:
-    notes = graph_diagram(cgprimer.parse(f"input xa = 0.5; {text}"), path=path).notes
-    assert notes[0].endswith(first)
-    assert notes[-1].endswith(last)
+    graph = parse(
+        f"input x[{n}]; parameter W[{m},{n}], b[{m}]\n"
+        f"xh = {function}(W @ x + b); xs = xh*xh[0]; xl = sum(xs) + norm(x)"
+    )
+    random = np.random.default_rng(seed)
+    at = {name: random.uniform(0.1, 1.0, shape) for name, shape in
+          (("x", n), ("W", (m, n)), ("b", m))}  # fmt: skip
+    places = [(name, index) for name, value in at.items() for index in np.ndindex(value.shape)]
+    keys = {(name, index): f"{name}[{','.join(map(str, index))}]" for name, index in places}
+    numbers = {key: float(at[name][index]) for (name, index), key in keys.items()}
+    elements = expand_elements(graph)
+    assert elements.evaluate(numbers)["xl"] == pytest.approx(graph.evaluate(at)["xl"])
+    whole, single = cgprimer.gradient(graph, at), cgprimer.gradient(elements, numbers)
+    for (name, index), key in keys.items():
+        if name != "x":
+            assert single[key] == pytest.approx(whole[name][index], rel=1e-11, abs=1e-13)
+
+
+def test_a_seed_selects_the_first_mask_of_a_run() -> None:
+    graph = parse(DROPOUT)
+    leaves = [leaf for leaf in tape(graph, "masks").leaves if leaf.name.startswith("mask.")]
+    for seed in range(4):
+        expected = Masks(leaves, seed, "float64").create_stream(0, 0)(1)["mask.xh"][0]
+        assert thin_graph(graph, seed).masks["xh"].tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(("name", "count"), [("lecture", 3), ("mlp", 2), ("mazur", 2)])
+def test_parts_are_those_of_the_cut(name: str, count: int) -> None:
+    graph = cgprimer.graph_with_loss(cgprimer.load(name), "squared-error")
+    stages = cut(cgprimer.tape(graph), count, graph.definitions, graph.parameters)
+    diagram = graph_diagram(cgprimer.load(name), place=f"layers:{count}", loss="squared-error")
+    assert len(diagram.parts) == count
+    for part, stage in zip(diagram.parts, stages, strict=True):
+        computed = {n for n, i in stage.tape.names.items() if i >= len(stage.tape.leaves)}
+        assert computed & {*graph.definitions} <= part.keys
+    keys = [key for part in diagram.parts for key in part.keys]
+    assert sorted(keys) == sorted(node.key for node in diagram.nodes)
+
+
+def test_the_command_draws_masks_and_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    good("draw", "dropout", "--mask", "xh=[1,0,1]", "-o", "mask.dot")
+    assert "dashed" in Path("mask.dot").read_text(encoding="utf-8")
+    good("draw", "mlp", "--place", "layers:2", "--workers", "gpu0,gpu1", "-o", "parts.dot")
+    assert "gpu1" in Path("parts.dot").read_text(encoding="utf-8")
+    assert "workers" in bad("draw", "lecture", "--workers", "a,b", "-o", "none.svg")
+
+
+# --- recorded values ------------------------------------------------------------------------------
+
+
+def diagram_of(shown: Any, **options: Any) -> Diagram:
+    """Return the diagram of a recorded value, with the names of variables of the caller."""
+    return build_recorded_diagram(shown, sys._getframe(1), DiagramOptions(**options), list(options))
+
+
+@pytest.mark.parametrize("option", [{"values": False}, {"values": True}, {"at": {}}])
+def test_draw_hides_recorded_gradients_if_values_are_chosen(
+    option: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[Diagram] = []
+    monkeypatch.setattr(diagram_figure, "draw_diagram", lambda made, dark: drawn.append(made))
+    w = Value(2.0)
+    loss = w * w
+    loss.backward(retain_graph=True)
+    cgprimer.draw(loss)
+    cgprimer.draw(loss, **option)
+    approved("\n".join(map(describe, drawn)))
+
+
+def test_recorded_gradients_are_summed_over_passes() -> None:
+    a, w1, w2, w3 = (Value(v, requires_grad=False) for v in (2.0, 3.0, -1.0, 0.5))
+    w4 = Value(4.0)
+    b, c = w1 * a, w2 * a
+    d = w3 * b + w4 * c
+    loss = 10.0 - d
+    for _ in range(2):
+        loss.backward(retain_graph=True)
+        approved(describe(diagram_of(loss)))
+    approved(describe(diagram_of(loss.grad_fn)))
+    w4.zero_grad()
+    approved(describe(diagram_of(loss, adjoints=True)))
+
+
+def test_recorded_arrays_and_nodes() -> None:
+    w, b = Value(np.arange(25.0), name="w"), Value([1.0, 2.0], name="b")
+    y = (w * w).sum() + (b * b).sum()
+    for _ in range(3):
+        y.backward(retain_graph=True)
+    approved(describe(diagram_of(y)))
+    assert cgprimer.draw(cgprimer.record(lambda a: a * a, 2.0), values=True).axes
+    exp, multiply = cgprimer.primitive(np.exp), cgprimer.primitive(np.multiply)
+    approved(describe(diagram_of(exp(multiply(cgprimer.Node(1.5, name="z"), -2.0)))))
