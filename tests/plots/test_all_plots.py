@@ -14,13 +14,14 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 import cgprimer
-from cgprimer import Dataset, Value, checkpoint, make_classes, memory, plot, train
+from cgprimer import Dataset, make_classes, plot, train
 from cgprimer.core.graph.loading import parse
 from cgprimer.networks import mlp
 from cgprimer.visualization.plots.loss_landscape import landscape
 from cgprimer.visualization.plots.slide import choose_log_ticks
 from cgprimer.visualization.plots.surface_plot import draw_surface
-from tests.plots.plot_tools import entries, moved, numbers, run_of, runs_of
+from tests.plots.plot_tools import entries, moved, run_of
+from tests.plots.test_runs import plot_memory
 
 SINE = parse("xw = sin(xa)")
 LINE = parse("xw = k*xa + b; parameter k = 3, b = -1")
@@ -31,19 +32,6 @@ MOVED = {
     "sgd": moved({"k": [0.5, 1.0], "b": [0.1, 0.0]}, TRUTH),
 }
 NEURON = parse("xo = sigmoid(a*x1 + b*x2 + c)")
-
-
-def plot_memory(dark: bool) -> Figure:
-    """Plot the memory of a recording, with and without checkpoints."""
-
-    def record(f: Callable[[Value], Value]) -> Value:
-        return f(f(f(f(Value(np.ones((100, 40))))))).sum()
-
-    def layer(x: Value) -> Value:
-        return (x * x).tanh() * 0.5 + x
-
-    measured = {"saved": memory(record(layer)), "again": memory(record(checkpoint(layer)))}
-    return plot.memory(measured, dark=dark)
 
 
 def plot_boundary(dark: bool) -> Figure:
@@ -158,28 +146,6 @@ def check_separate_texts(figure: Figure) -> None:
 # --- axes -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "name", "first"),
-    [("xw = 5 + 1e-12*xa", "xw - 5", "-3e-12"), ("xw = 1e6 + xa", "xw", "999,997"),
-     ("xw = 1e7*xa", "xw", "-3e7"), ("xw = 1e4*xa", "xw", "-30,000")],
-)  # fmt: skip
-def test_numbers_on_an_axis_need_no_offset(text: str, name: str, first: str) -> None:
-    figure = plot.function(parse(text), order=0)
-    figure.draw_without_rendering()
-    axes = figure.axes[0]
-    assert axes.get_ylabel() == name
-    assert numbers(axes.yaxis)[0] == first
-    assert axes.yaxis.get_offset_text().get_text() == ""
-
-
-def test_axes_are_numbered_in_steps_of_1_2_or_5() -> None:
-    figure = plot.loss(runs_of({"a": [1.0, 0.5] * 14}))
-    figure.draw_without_rendering()
-    assert numbers(figure.axes[0].xaxis) == ["0", "5", "10", "15", "20", "25"]
-    assert numbers(plot.swell("product", [3]).axes[0].xaxis) == ["3"]
-    assert numbers(plot.loss(run_of([1.0])).axes[0].xaxis) == ["1"]
-
-
 @given(st.floats(1, 10), st.sampled_from([1.001, 1.3, 2, 5, 20, 99, 1e3, 1e9, 1e200]))
 def test_a_logarithmic_axis_has_two_to_twelve_numbers(low: float, factor: float) -> None:
     ticks = choose_log_ticks(low, low * factor)
@@ -189,10 +155,6 @@ def test_a_logarithmic_axis_has_two_to_twelve_numbers(low: float, factor: float)
 
 
 # --- what single plots show -----------------------------------------------------------------------
-
-
-def test_memory_bars_are_labelled_with_totals() -> None:
-    assert entries(PLOTS["memory"](False)) == ["saved: 512.0 kB", "again: 128.0 kB"]
 
 
 def test_a_sweep_has_a_panel_for_each_value_and_a_line_for_each_run() -> None:
@@ -225,22 +187,6 @@ def test_a_decision_boundary_separates_the_drawn_samples() -> None:
     line = drawn["_boundary"]
     outputs = run.predict({"x1": line[:, 0], "x2": line[:, 1]})["xo"]
     assert outputs == pytest.approx(np.full(len(line), 0.5), abs=0.01)
-
-
-def test_costs_have_a_band_and_curves_that_stop_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cgprimer.visualization.plots.cost_plot._MAX_SYMBOLIC", 4)
-    figure = plot.cost("sum", [4, 8], bound=3)
-    assert {"cheap gradient: up to 3 times the function", "the function alone"} < {*entries(figure)}
-    assert "symbolic, up to 4, then slow" in entries(figure)
-    (end,) = [line for line in figure.axes[0].lines if line.get_label() == "_end"]
-    assert list(end.get_xdata()) == [4]
-    assert "stops at 4" in [text.get_text() for text in figure.axes[0].texts]
-    (single,) = plot.cost("neuron", [4]).axes
-    (band,) = single.collections
-    assert np.ptp(band.get_paths()[0].vertices[:, 0]) > 0  # type: ignore[index]
-    deep = plot.swell("product", [1, 2, 30])
-    assert "symbolic derivative, as one formula: too large beyond depth 2" in entries(deep)
-    assert "94" in [text.get_text() for text in plot.swell("product", [1, 3]).axes[0].texts]
 
 
 def test_functions_points_and_errors_of_a_loss() -> None:

@@ -89,10 +89,6 @@ def test_what_is_cut_off_or_undefined_is_marked() -> None:
     assert not any("cut" in text for text in entries(plot.function(SINE, tangent=1.0)))
     low, high = plot.function(parse("xw = 1/xa"), order=0).axes[0].get_ylim()
     assert -60 < low < high < 60
-    figure = plot.function(parse("xw = log(xa)"), order=2)
-    for label in ("xw", "d xw / d xa", "d² xw / d xa²"):
-        places, values = drawn(figure, label)
-        assert places[np.isfinite(values)].min() > 0
 
 
 def test_a_tangent_can_be_told_from_its_curve() -> None:
@@ -123,8 +119,7 @@ def test_the_numbers_of_case_d6() -> None:
     assert found.errors["central"][2:] == pytest.approx([9.0e-10, 9.0e-4], rel=0.01)
     assert found.errors["central"][:2] == pytest.approx([1.2e-5, 2.6e-9], rel=0.05)
     array = step_errors(parse("input x[2] = [1, 2]; xw = sin(x) @ x"), wrt="x[1]", steps=[1e-4])
-    scalar = parse("xw = sin(xb)*xb + sin(xa)")
-    single = step_errors(scalar, {"xa": 1, "xb": 2}, wrt="xb", steps=1e-4)
+    single = step_errors(parse("input xb = 2; xw = sin(xb)*xb"), steps=1e-4)
     assert array.errors["central"] == pytest.approx(single.errors["central"], rel=1e-2)
 
 

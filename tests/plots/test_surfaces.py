@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import cgprimer
 from cgprimer import load, parse, plot
@@ -14,15 +16,15 @@ from cgprimer.support.array_elements import insert_elements
 from cgprimer.training.data import make_dataset
 from cgprimer.training.loop import train
 from cgprimer.training.objective import Objective, loss_and_gradient
-from cgprimer.visualization.diagrams.figure_files import encode_figure
-from cgprimer.visualization.plots import slide
 from cgprimer.visualization.plots.loss_landscape import Landscape, landscape
 from cgprimer.visualization.plots.loss_surface import LossSurface, build_loss_surface
 from cgprimer.visualization.plots.surface_3d import find_visible_points
 from cgprimer.visualization.plots.surface_plot import draw_surface
-from tests.plots.plot_tools import entries, numbers
+from tests.approval import approved
+from tests.plots.plot_tools import describe
 
-LINE = parse("xw = k*xa + b; parameter k = 3, b = -1")
+LINE_TEXT = "xw = k*xa + b; parameter k = 3, b = -1"
+LINE = parse(LINE_TEXT)
 
 # --- losses on a grid -----------------------------------------------------------------------------
 
@@ -37,8 +39,7 @@ def test_a_file_has_the_columns_that_the_loss_needs(tmp_path: Path) -> None:
     two = parse("xo = k*xa + b; xp = b*xa; parameter k = 3, b = -1; output xo, xp")
     file = tmp_path / "classes.csv"
     file.write_text("xa,label\n1,0\n2,1\n-1,1\n", encoding="utf-8")
-    loss = "softmax-cross-entropy"
-    found = landscape(two, ["k", "b"], file, grid=3, steps=1, loss=loss)
+    found = landscape(two, ["k", "b"], file, grid=3, steps=1, loss="softmax-cross-entropy")
     x, k, b = np.array([1.0, 2.0, -1.0]), found.first[0], found.second[0]
     logits = np.stack([k * x + b, b * x])
     mean = (np.log(np.exp(logits).sum(axis=0)) - logits[[0, 1, 1], [0, 1, 2]]).mean()
@@ -100,8 +101,6 @@ def test_a_graph_without_inputs_is_a_function() -> None:
     plane, valley = (f"parameter a = 1, b = 2; f = {f}; output f" for f in ("a - b", "(a - b)^2"))
     assert not landscape(parse(plane), ["a", "b"], steps=1).has_inner_minimum
     assert landscape(parse(valley), ["a", "b"], steps=1).has_inner_minimum
-    outside = plot.surface(graph, ["x", "y"], steps=3, ranges=[(1, 7), (2, 8)])
-    assert "no minimum" in outside.get_suptitle()
 
 
 @pytest.mark.parametrize(
@@ -119,20 +118,6 @@ def test_the_usual_range_holds_the_minimum_and_the_start(
     for side, least, begin in zip((found.first, found.second), minimum, (-1.2, 1.0), strict=True):
         assert side[0] < least < side[-1]
         assert side[0] < begin < side[-1]
-
-
-def test_declared_values_are_true_only_if_data_were_made_from_them() -> None:
-    made = make_dataset(LINE, samples=20)
-    own = cgprimer.Dataset.from_arrays(made.inputs, made.targets)
-    for data, at, label in (
-        (None, None, "true values"), (made, None, "true values"), (own, None, "declared values"),
-        (own, {"k": 2.0}, "given values"), (None, {"k": 2.0}, "true values"),
-    ):  # fmt: skip
-        found = landscape(LINE, ["k", "b"], data, at=at, grid=5, optimizers=())
-        assert entries(draw_surface(found)) == [label]
-    other = make_dataset(LINE, samples=20, truth={"k": 1.0, "b": 0.0})
-    assert landscape(LINE, ["k", "b"], other, grid=5, optimizers=()).reference == (1.0, 0.0)
-    assert landscape(LINE, ["k", "b"], loss="output", steps=1).reference_kind == "declared"
 
 
 # --- paths ----------------------------------------------------------------------------------------
@@ -189,75 +174,56 @@ def test_a_surface_hides_what_is_behind_it() -> None:
     assert find_visible_points(shown, aside, (60.0, -90.0)).tolist() == [True, False]
 
 
-def test_legends_name_paths_and_marks_inside_and_outside_of_the_picture() -> None:
-    start = {"k": -20.0, "b": -20.0}
-    found = landscape(LINE, ["k", "b"], start=start, ranges=[(0, 2), (-3, 1)], grid=5, steps=3)
-    for in_3d in (False, True):
-        seen = entries(draw_surface(found, in_3d=in_3d))
-        assert {"true values: outside the picture", "start: outside the picture"} <= {*seen}
-        assert sum("leaves the picture" in text for text in seen) == len(found.paths)
-    inside = landscape(LINE, ["k", "b"], ranges=[(0, 3), (-3, 1)], grid=5, steps=1)
-    figure = draw_surface(inside)
-    axes, scale = figure.axes
-    names = (axes.get_xlabel(), axes.get_ylabel(), scale.get_ylabel())
-    assert names == ("k", "b", "mean loss")
-    assert entries(figure)[0].partition(",")[0] == "gradient descent"
-    marks = {str(line.get_label()): line for line in axes.lines}
-    assert marks["true values"].get_xydata().tolist() == [[3.0, -1.0]]
-    assert not marks["true values"].get_clip_on()  # a mark on the edge is drawn completely
-    assert marks["start"].get_xydata()[0] == pytest.approx(inside.start)
-    paths = [line for line in axes.lines if "rate" in str(line.get_label())]
-    for line, path in zip(paths, inside.paths, strict=True):
-        assert np.asarray(line.get_xydata()) == pytest.approx(path.points)
+def surface(text: str = LINE_TEXT, in_3d: bool = False, **options: Any) -> Figure:
+    """Draw a coarse surface over k and b."""
+    options = {"grid": 5, "optimizers": "none"} | options
+    return draw_surface(landscape(parse(text), ["k", "b"], **options), in_3d=in_3d)
 
 
-@pytest.mark.slow
-def test_missing_losses_are_hatched_and_named() -> None:
-    found = landscape(parse("xw = log(k*xa + b); parameter k=3, b=5"), ["k", "b"], grid=21, steps=9)
-    figure = draw_surface(found)
-    (patch,) = [patch for patch in figure.axes[0].patches if patch.get_hatch()]
-    assert patch.get_label() == "no finite loss"
-    assert "no finite loss" in entries(figure)
-    assert "no surface: no finite loss" in entries(draw_surface(found, in_3d=True))
+MADE = make_dataset(LINE, samples=20)
+OTHER = make_dataset(LINE, samples=20, truth={"k": 1.0, "b": 0.0})
+READ = cgprimer.Dataset.from_arrays(MADE.inputs, MADE.targets)  # the values behind it are unknown
+OUTSIDE: dict[str, Any] = {
+    "start": {"k": -20.0, "b": -20.0}, "ranges": [(0, 2), (-3, 1)], "optimizers": "sgd", "steps": 2,
+}  # fmt: skip
+EDGE: dict[str, Any] = {"ranges": [(0, 3), (-3, 1)], "optimizers": ["sgd", "adam"], "steps": 1}
+UNDEFINED = "xw = log(k*xa + b); parameter k=3, b=5"
+SURFACES: dict[str, Callable[[], Figure]] = {
+    "true values": surface,
+    "true values of data": lambda: surface(data=MADE),
+    "true values of other data": lambda: surface(data=OTHER),
+    "declared values": lambda: surface(data=READ),
+    "values of the output": lambda: surface(loss="output"),
+    "given values": lambda: surface(data=READ, at={"k": 2.0}),
+    "given values of the other parameters": lambda: surface(at={"k": 2.0}),
+    "outside": lambda: surface(**OUTSIDE),
+    "outside in 3-D": lambda: surface(in_3d=True, **OUTSIDE),
+    "edge": lambda: surface(**EDGE),
+    "no finite loss": lambda: surface(UNDEFINED, grid=9),
+    "no finite loss in 3-D": lambda: surface(UNDEFINED, in_3d=True, grid=9),
+    "flat": lambda: surface(loss="0*out"),
+    "flat in 3-D": lambda: surface(loss="0*out", in_3d=True),
+    "negative": lambda: surface(loss="out*target - 5"),
+    "negative in 3-D": lambda: surface(loss="out*target - 5", in_3d=True),
+    **{
+        f"losses in {ranges}{' in 3-D' * in_3d}": lambda ranges=ranges, in_3d=in_3d: surface(
+            ranges=ranges, in_3d=in_3d
+        )
+        for ranges in ([(0.4, 0.7), (1, 1.2)], [(-1, 1.5), (0, 1)], [(2.5, 3.5), (-1.5, -0.5)])
+        for in_3d in (False, True)
+    },
+}  # fmt: skip
 
 
-@pytest.mark.slow
-def test_flat_and_negative_surfaces_are_drawn() -> None:
-    for loss in ("0*out", "out*target - 5"):
-        found = landscape(LINE, ["k", "b"], grid=5, steps=3, loss=loss)
-        for in_3d in (False, True):
-            encode_figure(draw_surface(found, in_3d=in_3d), "png")
-
-
-@pytest.mark.parametrize(
-    "ranges", [[(0.4, 0.7), (1, 1.2)], [(-1, 1.5), (0, 1)], [(2.5, 3.5), (-1.5, -0.5)]]
-)
-def test_a_scale_of_losses_has_at_least_two_numbers(ranges: list[tuple[float, float]]) -> None:
-    found = landscape(LINE, ["k", "b"], ranges=ranges, grid=5, optimizers=())
-    flat, solid = draw_surface(found), draw_surface(found, in_3d=True)
-    axes: Any = solid.axes[0]
-    for axis in (flat.axes[1].yaxis, axes.zaxis):
-        assert len(set(numbers(axis))) == len(numbers(axis)) >= 2
-    # Heights are logarithmic where colors are.
-    heights = axes.get_zticks()
-    values = [float(text.get_text().replace(",", "")) for text in axes.get_zticklabels()]
-    assert np.allclose(heights, np.log10(values)) or np.allclose(heights, values)
-
-
-def test_data_are_a_dataset_or_a_file(tmp_path: Path) -> None:
-    data = make_dataset(LINE, samples=20)
-    data.save(tmp_path / "line.csv")
-    options: dict[str, Any] = {"optimizers": "none", "ranges": [(0, 1), (0, 1)]}
-    file = plot.surface(LINE, ("k", "b"), tmp_path / "line.csv", **options)
-    older = plot.surface(LINE, dataset=data, **options)  # the older name
-    assert entries(file) == ["declared values: outside the picture"]
-    assert entries(older) == ["true values: outside the picture"]
+@pytest.mark.parametrize("name", SURFACES)
+def test_surfaces_show_what_is_approved(name: str) -> None:
+    approved(describe(SURFACES[name]()))
 
 
 # --- arrows of the gradient -----------------------------------------------------------------------
 
 
-def arrows(figure: slide.Figure) -> list[tuple[np.ndarray, np.ndarray]]:
+def arrows(figure: Figure) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return the tails and the tips of the arrows of a gradient."""
     drawn = [text for axes in figure.axes for text in axes.texts if text.arrow_patch is not None]
     return [(np.array(text.xyann), np.array(text.xy)) for text in drawn]
