@@ -312,14 +312,14 @@ class Builder:
     def _select_needed_contributions(self, needed: list[bool]) -> list[Contribution]:
         """Return the contributions to final totals that are needed or are named constants."""
         # A constant that has a name, such as bar_xw = -1, is printed with its contributions.
-        named = {i for i in self.names.values() if i in self._value_of}
+        named_constants = {i for i in self.names.values() if i in self._value_of}
         selected = []
         earlier_totals: dict[tuple[int, int], bool] = {}  # True if the final total is selected
         for contribution, to, previous_total in reversed(self.shares):
             total = contribution[4]
             chosen = earlier_totals.pop((to, total), None)
             if chosen is None:
-                chosen = needed[total] or total in named
+                chosen = needed[total] or total in named_constants
             if chosen:
                 selected.append(contribution)
             if previous_total is not None:
