@@ -204,8 +204,7 @@ class Builder:
         """
         earlier = totals.get(to)
         total = totals[to] = product if earlier is None else self.emit("add", earlier, product)
-        contribution = _new(Contribution, (tail, head, partial, product, total))
-        self.shares.append((contribution, to, earlier))
+        self.shares.append((_new(Contribution, (tail, head, partial, product, total)), to, earlier))
 
     def name(self, index: int, name: str) -> int:
         """Assign a name to a value, and return the index of the value."""
