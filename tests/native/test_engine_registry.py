@@ -291,22 +291,15 @@ def test_llvmlite_is_required_where_a_wheel_exists() -> None:
 
 _WITHOUT_LLVM = """
 import cgprimer
-from cgprimer.errors import EngineError
-from cgprimer.core.evaluation.engine_choice import choose_engine
 graph = cgprimer.parse("xw = sin(k*xa); parameter k = 2")
-program = cgprimer.differentiate(cgprimer.tape(graph))
-assert choose_engine("auto", program, 10**6).name == "numpy"
 data = cgprimer.make_dataset(graph, samples=3000)
 assert cgprimer.gradient(graph, {"k": 0.0, "xa": 2.0}, engine="auto") == {"k": 2.0}
 run = cgprimer.train(graph, data, engine="auto", epochs=2)
 assert (run.settings["engine"], run.stopped) == ("numpy", "finished")
-for call in (
-    lambda: cgprimer.gradient(graph, {"k": 0.0, "xa": 2.0}, engine="cpu"),
-    lambda: cgprimer.train(graph, data, engine="cpu"),
-):
+for run in (cgprimer.gradient, cgprimer.train):
     try:
-        call()
-    except EngineError as error:
+        run(graph, {"k": 0.0, "xa": 2.0} if run is cgprimer.gradient else data, engine="cpu")
+    except cgprimer.errors.EngineError as error:
         print(error)
 """
 
@@ -318,16 +311,12 @@ for call in (
         pytest.param("raise OSError('lib.so: missing')", "lib.so: missing", marks=pytest.mark.slow),
         pytest.param("__version__ = '0.0'", "llvmlite", marks=pytest.mark.slow),
     ],
-    ids=["import error", "broken library", "half installed"],
 )
 def test_without_llvm_the_other_engines_work(stub: str, reason: str, tmp_path: Path) -> None:
-    (tmp_path / "llvmlite").mkdir()
-    (tmp_path / "llvmlite" / "__init__.py").write_text(stub + "\n")
-    process = subprocess.run(
-        [sys.executable, "-W", "error", "-c", _WITHOUT_LLVM],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])},
-        capture_output=True, check=False, text=True, timeout=300,
-    )  # fmt: skip
-    assert process.returncode == 0, process.stderr
-    assert process.stdout.count("the engine 'cpu' is not available") == 2
-    assert process.stdout.count(reason) >= 2
+    (tmp_path / "llvmlite.py").write_text(stub)
+    path = os.pathsep.join([str(tmp_path), str(ROOT)])
+    command = [sys.executable, "-W", "error", "-c", _WITHOUT_LLVM]
+    environment = {**os.environ, "PYTHONPATH": path}
+    output = subprocess.check_output(command, env=environment, text=True, timeout=300)
+    assert output.count("the engine 'cpu' is not available") == 2
+    assert output.count(reason) >= 2

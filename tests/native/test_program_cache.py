@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,6 +34,7 @@ from tests.native.engine_agreement import (
     FORMS,
     REDUCTIONS,
     compiled,
+    form,
     random_point,
 )
 
@@ -138,8 +137,7 @@ def test_programs_with_custom_primitives_are_not_stored(register: Any, folder: P
         result = Runner(program, engine="cpu")({"xa": [1.0]}, {"k": 0.5}, 1)
         return float(result.derivatives["xw", "k"][0])
 
-    expected = 1 - np.tanh(0.5) ** 2
-    assert slope() == pytest.approx(expected)
+    assert slope() == pytest.approx(1 - np.tanh(0.5) ** 2)
     before = kinds(folder)
     register("twice", lambda a: 2 * a, partials="2")
     custom = cgprimer.tape(cgprimer.parse("xw = twice(k*xa)^2"))
@@ -234,61 +232,55 @@ def test_planted_code_is_never_run(
         assert compute(2) == 128.0
 
 
-# --- other processes -----------------------------------------------------------------------------
-
-_SCRIPT = """
-import sys
-import numpy as np
-import cgprimer
-from llvmlite import binding
-from cgprimer.backends import program_cache
-from cgprimer.backends.cpu import cpu_engine, interpreter
-
-program_cache.MIN_CACHED_INSTRUCTIONS = interpreter._MIN_CACHED_INSTRUCTIONS = 0
-if sys.argv[1] == "warm":
-    def refuse(*_, **__):
-        raise AssertionError("compiled again")
-    real = binding.parse_assembly
-    binding.parse_assembly = lambda text, *more: refuse() if text else real("")
-    program_cache.differentiate = refuse
-    interpreter.build_plan = refuse
-data = cgprimer.Dataset.from_arrays({"xa": np.linspace(-1, 1, 50)}, {"xw": np.linspace(0, 3, 50)})
-for cpu_engine.STRAIGHT in (400, -1):  # with a new graph: a graph stores its compiled code
-    graph = cgprimer.parse("xh = tanh(k*xa + b); xw = xh*k + xa; parameter k = 2, b = 1")
-    call = cgprimer.loss_and_gradient(graph, data, engine="cpu")
-    print(call({"k": 1.5, "b": 0.5}))
-    run = cgprimer.train(graph, data, engine="cpu", epochs=2, batch_size=9)
-    print(run.parameters, run.step_losses)
-"""
+# --- new processes -------------------------------------------------------------------------------
 
 
-def run_process(kind: str, **environment: str) -> str:
-    process = subprocess.run(
-        [sys.executable, "-W", "error", "-c", _SCRIPT, kind],
-        env={**os.environ, **environment}, capture_output=True, check=False, text=True,
-        timeout=300,
-    )  # fmt: skip
-    return process.stdout if process.returncode == 0 else process.stderr
+def train_as_a_new_process() -> str:
+    """Train in either form of code, without code and graphs that are already in memory."""
+    llvm_library._LOADED.clear()
+    interpreter.load_interpreter.cache_clear()
+    x = np.linspace(-1, 1, 50)
+    data, printed = cgprimer.Dataset.from_arrays({"xa": x}, {"xw": np.linspace(0, 3, 50)}), ""
+    for name in FORMS:
+        graph = cgprimer.parse("xh = tanh(k*xa + b); xw = xh*k + xa; parameter k = 2, b = 1")
+        with form(name):
+            printed += str(cgprimer.loss_and_gradient(graph, data, engine="cpu")(graph.values))
+            run = cgprimer.train(graph, data, engine="cpu", epochs=2, batch_size=9)
+        printed += f"{run.parameters} {run.step_losses}"
+    return printed
 
 
 @pytest.mark.slow
 def test_a_second_process_compiles_nothing_unless_files_are_damaged(
-    folder: Path, tmp_path: Path
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    printed = run_process("cold")
+    binding = pytest.importorskip("llvmlite.binding")
+    parse = binding.parse_assembly
+
+    def parse_empty(text: str, *context: Any) -> Any:
+        assert text == "", "compiled again"
+        return parse(text, *context)
+
+    printed = train_as_a_new_process()
     files = {file.name: file.read_bytes() for file in folder.iterdir()}
     assert {"straight-line", "interpreter", "epoch", "code", "program"} <= set(kinds(folder))
-    assert run_process("warm") == printed
-    assert {file.name: file.read_bytes() for file in folder.iterdir()} == files
-    assert "compiled again" in run_process("warm", CGPRIMER_CACHE="off")
+    with monkeypatch.context() as patch:
+        patch.setattr(binding, "parse_assembly", parse_empty)
+        for module, name in ((program_cache, "differentiate"), (interpreter, "build_plan")):
+            patch.setattr(module, name, Mock(side_effect=AssertionError("compiled again")))
+        assert train_as_a_new_process() == printed
+        assert {file.name: file.read_bytes() for file in folder.iterdir()} == files
+        patch.setenv("CGPRIMER_CACHE", "off")
+        with pytest.raises(AssertionError, match="compiled again"):
+            train_as_a_new_process()
     for number, (name, data) in enumerate(sorted(files.items())):
         damaged = (data[:-9], b"", data[:60] + b"\xff" + data[61:], b"\x7fELF" + data)[number % 4]
         (folder / name).write_bytes(damaged)
-    assert run_process("cold") == printed
+    assert train_as_a_new_process() == printed
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == files
-    home = tmp_path / "home"
-    home.write_text("a file, so that it cannot contain a folder")
-    assert run_process("cold", CGPRIMER_CACHE=str(home / "x"), HOME=str(home)) == printed
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("CGPRIMER_CACHE", str(tmp_path / "file" / "folder"))
+    assert train_as_a_new_process() == printed
 
 
 def test_a_loss_with_a_custom_primitive_is_not_loaded_from_the_cache() -> None:
