@@ -70,6 +70,8 @@ def points(arity: int) -> tuple[np.ndarray, ...]:
             random.uniform(-1, 1, 200),
             random.uniform(-750, 750, 200),
             np.exp(random.uniform(-700, 700, 200)) * random.choice([-1, 1], 200),
+            np.arange(-60, 60) * np.pi / 4,
+            *(1 + sign * np.geomspace(1e-15, 1, 60) for sign in (1, -1)),
         )
         return (np.concatenate([SPECIAL, *spread]),)
     first, second = (grid.ravel() for grid in np.meshgrid(SPECIAL[::3], SPECIAL[::3]))
@@ -239,42 +241,18 @@ def test_sine_and_cosine_of_one_value_share_a_step(form_name: str, dtype: str) -
 
 # --- errors in units in the last place -----------------------------------------------------------
 
-_LARGE = np.geomspace(1e-300, 1e300, 90)
-_SIGNED = np.concatenate([_LARGE, -_LARGE])
-_NEAR = np.linspace(-3, 3, 151)
-_UNIT = np.concatenate([np.linspace(-1, 1, 201), _SIGNED[np.abs(_SIGNED) < 1]])
-_AROUND_1 = np.concatenate([1 + np.geomspace(1e-15, 1, 60), 1 - np.geomspace(1e-15, 0.9, 60)])
-_LOGS = np.concatenate([np.geomspace(5e-324, 1.7e308, 100), _AROUND_1])
-_EXPONENTS = np.linspace(-744.3, 709.7, 150)
-_ANGLES = np.concatenate([np.linspace(-1e6, 1e6, 99), np.arange(-60, 60) * np.pi / 4, _SIGNED])
-_HYPERBOLIC = np.concatenate([np.linspace(-710.4, 710.4, 99), _NEAR, _SIGNED[np.abs(_SIGNED) < 1]])
-
-# The bound in ulp is the largest error that was measured on some thousand points, rounded up.
-ACCURACY: dict[str, tuple[Callable[..., Any], float, np.ndarray]] = {
-    "exp": (mpmath.exp, 1.5, np.concatenate([_EXPONENTS, _NEAR])),
-    "expm1": (mpmath.expm1, 2.5, np.concatenate([_HYPERBOLIC[_HYPERBOLIC < 709], _EXPONENTS])),
-    "log": (mpmath.log, 1.5, _LOGS),
-    "log2": (lambda x: mpmath.log(x, 2), 2.0, _LOGS),
-    "log10": (mpmath.log10, 2.0, _LOGS),
-    "log1p": (mpmath.log1p, 1.5, np.concatenate([_LOGS, _LOGS[_LOGS > 1] - 2, _UNIT[1:]])),
-    "sin": (mpmath.sin, 2.5, _ANGLES),
-    "cos": (mpmath.cos, 2.5, _ANGLES),
-    "tan": (mpmath.tan, 4.0, _ANGLES),
-    "sinh": (mpmath.sinh, 2.5, _HYPERBOLIC),
-    "cosh": (mpmath.cosh, 2.0, _HYPERBOLIC),
-    "tanh": (mpmath.tanh, 3.0, np.concatenate([_HYPERBOLIC, np.linspace(-25, 25, 100)])),
-    "asinh": (mpmath.asinh, 2.0, np.concatenate([_SIGNED, _NEAR])),
-    "acosh": (mpmath.acosh, 2.0, np.concatenate([_LARGE, _AROUND_1])),
-    "atanh": (mpmath.atanh, 2.0, _UNIT[1:200]),
-    "asin": (mpmath.asin, 2.5, _UNIT),
-    "acos": (mpmath.acos, 1.5, _UNIT),
-    "atan": (mpmath.atan, 2.0, np.concatenate([_SIGNED, _NEAR])),
-    "sigmoid": (lambda x: 1 / (1 + mpmath.exp(-x)), 2.5, np.concatenate([_EXPONENTS, _NEAR])),
-    "softplus": (lambda x: mpmath.log1p(mpmath.exp(x)), 2.5, np.concatenate([_EXPONENTS, _NEAR])),
-    "erf": (mpmath.erf, 2.5, np.concatenate([_NEAR, _UNIT])),
-    "erfc": (mpmath.erfc, 5.0, np.concatenate([_NEAR, np.linspace(-6, 26.5, 100)])),
+# The largest error in ulp that was measured on some thousand points, rounded up.
+BOUNDS = {
+    "exp": 1.5, "expm1": 2.5, "log": 1.5, "log2": 2.0, "log10": 2.0, "log1p": 1.5, "sin": 2.5,
+    "cos": 2.5, "tan": 4.0, "sinh": 2.5, "cosh": 2.0, "tanh": 3.0, "asinh": 2.0, "acosh": 2.0,
+    "atanh": 2.0, "asin": 2.5, "acos": 1.5, "atan": 2.0, "sigmoid": 2.5, "softplus": 2.5,
+    "erf": 2.5, "erfc": 5.5,
+}  # fmt: skip
+EXACT: dict[str, Callable[..., Any]] = {
+    "log2": lambda x: mpmath.log(x, 2),
+    "sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)),
+    "softplus": lambda x: mpmath.log1p(mpmath.exp(x)),
 }
-DOMAINS = {"log": 0, "log2": 0, "log10": 0, "acosh": 1, "log1p": -1}
 
 
 def count_ulps(got: np.ndarray, exact: list[Any]) -> np.ndarray:
@@ -290,21 +268,23 @@ def count_ulps(got: np.ndarray, exact: list[Any]) -> np.ndarray:
 
 @cache
 def exact_values(name: str) -> tuple[np.ndarray, list[Any]]:
-    function, _, x = ACCURACY[name]
-    x = x[x > DOMAINS[name]] if name in DOMAINS else x
+    function = EXACT.get(name) or getattr(mpmath, name)
+    x = points(1)[0]
+    x = x[np.abs(x) <= 26.5] if name == "erfc" else x  # beyond, its values are subnormal
+    with np.errstate(all="ignore"):
+        x = x[np.isfinite(x) & np.isfinite(numpy_arithmetic.numpy_function(name)(x))]
     with mpmath.workprec(1200 if name in ("sin", "cos", "tan") else 300):
         return x, [function(mpmath.mpf(float(v))) for v in x]
 
 
 @pytest.mark.slow
 def test_errors_are_a_few_units_in_the_last_place(processor: None) -> None:
-    tape, _ = all_primitives(1)
-    run = compiled(tape, "interpreted")
-    for name, (_, bound, _) in ACCURACY.items():
+    run = compiled(all_primitives(1)[0], "interpreted")
+    for name, bound in BOUNDS.items():
         x, exact = exact_values(name)
         with mpmath.workprec(300):
             error = count_ulps(run({"x0": x}, {}, len(x))[name], exact)
-        assert error.max() <= bound, (name, x[np.argmax(error)])
+        assert error.max() <= bound, (name, x[np.argmax(error)], error.max())
 
 
 def test_powers_have_few_ulp_of_error_over_the_whole_range(processor: None) -> None:
