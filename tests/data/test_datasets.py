@@ -212,7 +212,7 @@ def test_normal_classes_have_the_documented_means_and_deviations(
         np.testing.assert_allclose(np.cov(x.T), variances, atol=0.05 * deviation**2)
 
 
-def test_shapes_of_moons_spirals_gaussians_and_xor() -> None:
+def test_shapes_of_moons_spirals_and_xor() -> None:
     def clean(kind: str) -> Dataset:
         return make_classes(kind, samples=1000, noise=0.0)
 

@@ -19,7 +19,7 @@ from tests.mutation.mutants import PACKAGES, ROOT, Mutant
 TESTS = {
     "support": (
         "tests/support",
-        "tests/native/test_cache.py",
+        "tests/native/test_disk_cache.py",
         "tests/pages/test_number_format.py",
         "tests/interface",
         "tests/cli",
