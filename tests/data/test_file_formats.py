@@ -17,7 +17,7 @@ from pyarrow import parquet
 
 import cgprimer
 from cgprimer.errors import CgprimerError, DataError, UsageError
-from cgprimer.training.data import Blocks, Dataset
+from cgprimer.training.data import Blocks, Dataset, numpy_files
 from tests.approval import refused
 from tests.data.conftest import ROLES
 
@@ -107,26 +107,16 @@ def test_invalid_columns_are_refused(
         assert Dataset.load(path, targets=["xw"]).targets["xw"].tolist() == columns["xw"]
 
 
-def write_bomb(path: Path, name: str, count: int) -> None:
-    """Add an array of zeros to an NPZ file, in which the zeros take little space."""
-    header = io.BytesIO()
-    description = {"descr": "<f8", "fortran_order": False, "shape": (count,)}
-    np.lib.format.write_array_header_1_0(header, description)
-    with (
-        zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
-        archive.open(f"{name}.npy", "w", force_zip64=True) as member,
-    ):
-        member.write(header.getvalue())
-        for _ in range(count // 1_000_000):
-            member.write(bytes(8_000_000))
-
-
-def test_only_requested_arrays_are_read_and_bombs_are_refused(tmp_path: Path) -> None:
+def test_only_requested_arrays_are_read_and_bombs_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "d.npz"
-    np.savez(path, xa=np.arange(3.0), xw=np.arange(3))
-    write_bomb(path, "notes", 40_000_000)
+    np.savez_compressed(path, xa=np.arange(3.0), xw=np.arange(3), notes=np.zeros(200_000))
+    monkeypatch.setattr(numpy_files, "_LARGE", 1_600_000)
+    assert len(Dataset.load(path, inputs=["notes"])) == 200_000
+    monkeypatch.setattr(numpy_files, "_LARGE", 1_599_999)
     assert Dataset.load(path, **ROLES).targets["xw"].tolist() == [0.0, 1.0, 2.0]
-    with refused(DataError, "320,000,000"):
+    with refused(DataError, "1,600,000"):
         Dataset.load(path, inputs=["notes"])
 
 
