@@ -83,13 +83,20 @@ def points(arity: int) -> tuple[np.ndarray, ...]:
 
 
 @cache
-def all_primitives(arity: int) -> tuple[Tape, list[Primitive]]:
+def all_primitives(arity: int, kind: str = "column") -> tuple[Tape, list[Primitive]]:
     """Return one tape with an output for each primitive of an arity."""
     builder = Builder()
-    columns = [builder.column(f"x{number}") for number in range(arity)]
+    leaves = [getattr(builder, kind)(f"x{number}") for number in range(arity)]
     rows = [row for row in BUILT_IN.values() if row.arity == arity]
-    outputs = {row.name: builder.emit(row.name, *columns, pinned=True) for row in rows}
+    outputs = {row.name: builder.emit(row.name, *leaves, pinned=True) for row in rows}
     return builder.finish(outputs), rows
+
+
+def assert_all_as_numpy(rows: list[Primitive], result: Any, *operands: np.ndarray) -> None:
+    for row in rows:
+        with np.errstate(all="ignore"):
+            want = np.asarray(numpy_arithmetic.numpy_function(row.name)(*operands))
+        assert_as_numpy(row.name, result[row.name], want.astype(operands[0].dtype), *operands)
 
 
 def assert_as_numpy(name: str, got: np.ndarray, want: np.ndarray, *operands: np.ndarray) -> None:
@@ -124,31 +131,20 @@ def test_every_primitive_has_numpys_values(
         operands = [column.astype(dtype) for column in points(arity)]
     columns = {f"x{number}": column for number, column in enumerate(operands)}
     result = compiled(tape, form_name, "none", dtype)(columns, {}, len(operands[0]))
-    for row in rows:
-        with np.errstate(all="ignore"):
-            want = np.asarray(numpy_arithmetic.numpy_function(row.name)(*operands)).astype(dtype)
-        assert_as_numpy(row.name, result[row.name], want, *operands)
+    assert_all_as_numpy(rows, result, *operands)
 
 
 @pytest.mark.parametrize("form_name", FORMS)
 def test_primitives_of_scalars_have_the_values_of_columns(form_name: str) -> None:
     """Values that are equal for all samples are computed by other code."""
+    usual = SPECIAL[np.abs(SPECIAL) != 1.7e308]
     for arity in (1, 2, 3):
-        rows = all_primitives(arity)[1]
-        builder = Builder()
-        scalars = [builder.scalar(f"s{number}") for number in range(arity)]
-        values = {row.name: builder.emit(row.name, *scalars, pinned=True) for row in rows}
-        run = compiled(builder.finish(values), form_name)
-        usual = SPECIAL[np.abs(SPECIAL) != 1.7e308]
+        tape, rows = all_primitives(arity, "scalar")
+        run = compiled(tape, form_name)
         for seed in range(8):
             operands = np.random.default_rng(seed).choice(usual, arity)
-            at = {f"s{number}": float(value) for number, value in enumerate(operands)}
-            result = run({}, at, 3)
-            repeated = [np.full(3, value) for value in operands]
-            for row in rows:
-                with np.errstate(all="ignore"):
-                    want = np.asarray(numpy_arithmetic.numpy_function(row.name)(*repeated), float)
-                assert_as_numpy(row.name, result[row.name], want, *repeated)
+            result = run({}, {f"x{k}": float(value) for k, value in enumerate(operands)}, 3)
+            assert_all_as_numpy(rows, result, *(np.full(3, value) for value in operands))
 
 
 # Small integers: products and sums are exact, whether they are rounded once or twice.

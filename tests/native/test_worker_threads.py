@@ -47,18 +47,16 @@ def _three_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_threads, "MIN_OPERATIONS", 1)
 
 
-def make_callback(function: Callable[[list[int]], None]) -> tuple[int, Any]:
-    """Return the address of a function of six integers, and the object that owns the function."""
+def run_in_threads(function: Callable[[list[int]], None], calls: list[list[int]]) -> None:
+    """Call a function of six integers in threads; fewer arguments are padded."""
     callback = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 6)(lambda *args: function(list(args)))
-    return ctypes.cast(callback, ctypes.c_void_p).value or 0, callback
+    worker_threads.run_in_threads(ctypes.cast(callback, ctypes.c_void_p).value or 0, calls)
 
 
 def assert_three_threads_meet() -> None:
     """Fail unless three threads run at the same time."""
     barrier = threading.Barrier(3, timeout=60)
-    address, owner = make_callback(lambda _: (barrier.wait(), None)[1])
-    worker_threads.run_in_threads(address, [[1], [2], [3]])
-    assert owner
+    run_in_threads(lambda _: (barrier.wait(), None)[1], [[1], [2], [3]])
     assert not barrier.broken
 
 
@@ -118,26 +116,23 @@ def test_every_list_of_arguments_is_passed_once_and_before_the_end() -> None:
         time.sleep(0.001 * arguments[0])
         done.append(arguments[:3])  # the others are padding
 
-    address, owner = make_callback(work)
     for count in range(6):
         done.clear()
         calls = [[number, -number, 2**40 + number] for number in reversed(range(count))]
-        worker_threads.run_in_threads(address, calls)
+        run_in_threads(work, calls)
         assert sorted(done) == sorted(calls)
     assert_three_threads_meet()
-    assert owner
 
 
 def test_nested_calls_run_in_the_calling_thread_if_the_workers_are_busy() -> None:
     done: list[int] = []
-    inner, inner_owner = make_callback(lambda arguments: done.append(arguments[0]))
-    outer, outer_owner = make_callback(
-        lambda args: worker_threads.run_in_threads(inner, [[10 * args[0] + k] for k in range(3)])
-    )
-    worker_threads.run_in_threads(outer, [[1], [2], [3]])
+
+    def call_again(arguments: list[int]) -> None:
+        calls = [[10 * arguments[0] + k] for k in range(3)]
+        run_in_threads(lambda inner: done.append(inner[0]), calls)
+
+    run_in_threads(call_again, [[1], [2], [3]])
     assert sorted(done) == [10, 11, 12, 20, 21, 22, 30, 31, 32]
-    assert inner_owner
-    assert outer_owner
 
 
 @pytest.mark.parametrize("form_name", FORMS)
@@ -145,24 +140,20 @@ def test_concurrent_callers_get_their_own_results(form_name: str) -> None:
     tape = gradient_tape(network(2, 3, 1))
     columns, scalars = random_point(tape, 5000)
     runs = [compiled(tape, form_name, reduction) for reduction in REDUCTIONS]
-    points = []
-    for caller in range(4):
-        size = 900 + 137 * caller
-        part = {n: c[caller * 1000 : caller * 1000 + size] for n, c in columns.items()}
-        points.append((part, {n: v + 0.1 * caller for n, v in scalars.items()}, size))
-    expected = [[run(*point) for run in runs] for point in points]
     barrier = threading.Barrier(4)
 
-    def call(caller: int) -> list[str]:
-        barrier.wait()
-        wrong: list[str] = []
-        for run, values in [*zip(runs, expected[caller], strict=True)] * 10:
-            result = run(*points[caller])
-            wrong.extend(n for n in result if not np.array_equal(result[n], values[n]))
-        return wrong
+    def values_of(caller: int) -> list[Any]:
+        point = {name: value + 0.1 * caller for name, value in scalars.items()}
+        return [run(columns, point, 5000) for run in runs]
 
+    def call(caller: int) -> None:
+        barrier.wait()
+        for _ in range(10):
+            np.testing.assert_equal(values_of(caller), expected[caller])
+
+    expected = [values_of(caller) for caller in range(4)]
     with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(call, range(4))) == [[]] * 4
+        list(pool.map(call, range(4)))
 
 
 @pytest.mark.slow
@@ -193,18 +184,16 @@ def test_exceptions_of_signal_handlers_wait_for_the_workers(error: type[BaseExce
             time.sleep(0.05)
             done.append(arguments[0])
 
-    address, owner = make_callback(work)
     before = signal.signal(signal.SIGALRM, raise_error)
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.05)
         with pytest.raises(error):
-            worker_threads.run_in_threads(address, [[0], [1], [2]])
+            run_in_threads(work, [[0], [1], [2]])
         assert sorted(done) == [1, 2]
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
         release.set()
-    assert owner
     assert not any(worker.lock.locked() for worker in worker_threads._workers)
     assert_three_threads_meet()  # every worker is available again
 
