@@ -1,17 +1,18 @@
-"""The self-check of an exported file rejects each number that is changed, nan and inf."""
+"""The self-check of an exported file: its points, and that it rejects each changed number."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import cgprimer
 from cgprimer.analysis.export.exporter import TARGETS
 from tests.cases.case_tools import example
-from tests.exporting.running import run, run_correct, run_file
+from tests.exporting.running import run, run_correct
 
 CHECKED = [target for target in TARGETS if target != "latex"]  # a document checks nothing
 NOT_FINITE = {"c": ("NAN", "INFINITY", "-INFINITY")}
@@ -82,29 +83,23 @@ GRAPH = "input xa = 0.75; parameter k = 1.25, b = 0.5; xb = 3*k*xa^2; xw = xb^3/
 
 @pytest.mark.parametrize("part", [change_functions, change_results, change_expected])
 @pytest.mark.parametrize(
-    "target", [pytest.param(t, marks=[] if t == "python" else pytest.mark.slow) for t in CHECKED]
+    ("target", "every"),  # sympy is slow, and so is a compiler
+    [("python", 1), ("c", 30)]
+    + [pytest.param(t, 1 + (t in ("sympy", "c")), marks=pytest.mark.slow) for t in CHECKED[1:]],
 )
-def test_each_changed_number_is_rejected(target: str, part: object, tmp_path: Path) -> None:
+def test_each_changed_number_is_rejected(
+    target: str, every: int, part: Callable[[str, str], Iterator[str]], tmp_path: Path
+) -> None:
     text = cgprimer.export(cgprimer.parse(GRAPH), target)
     run_correct(text, target, tmp_path)
-    every = {"sympy": 2, "c": 2}.get(target, 1)  # sympy is slow, and so is a compiler
-    planted = list(part(text, target))[::every]  # type: ignore[operator]
-    assert len(planted) >= 2
-    for k, changed in enumerate(planted):
+    changes = list(part(text, target))
+    assert len(changes) >= 4
+    for k, changed in enumerate(changes[::every]):
         assert changed != text
         done = run(changed, target, tmp_path, f"changed{k}")
         assert done.returncode == 1, changed
         assert "WRONG" in done.stdout
         assert done.stdout.splitlines()[-1] != "all checks passed"
-
-
-@pytest.mark.parametrize("part", [change_functions, change_results, change_expected])
-def test_sample_of_changed_numbers_is_rejected_by_c(part: object, tmp_path: Path) -> None:
-    text = cgprimer.export(cgprimer.parse(GRAPH), "c")
-    changed = next(iter(part(text, "c")))  # type: ignore[operator]
-    done = run_file(changed, "c", tmp_path)
-    assert done.returncode == 1, done.stdout
-    assert "WRONG" in done.stdout
 
 
 @pytest.mark.parametrize("number", ["nan", "inf", "-inf"])
@@ -137,3 +132,71 @@ def test_missing_contribution_is_rejected(tmp_path: Path) -> None:
     changed, count = re.subn(r"(bar_\w+ = )(\w+) \+ \w+( +# add.*)", r"\1\2\3", text, count=1)
     assert count == 1, text
     assert run(changed, "python", tmp_path).returncode == 1
+
+
+# --- the points, and their tolerances ------------------------------------------------------------
+
+
+def check_points(text: str, at: dict[str, float], **options: Any) -> list[dict[str, Any]]:
+    """Return the check points of an exported Python file."""
+    code = cgprimer.export(cgprimer.parse(text), "python", at, **options)
+    names: dict[str, Any] = {"__name__": "exported"}
+    exec(code, names)  # noqa: S102 - exported by the test
+    return list(names["POINTS"])
+
+
+def test_first_point_has_the_declared_values_and_expected_derivatives() -> None:
+    first, *sampled = check_points("xw = k*xa^2", {"k": 2.0, "xa": 3.0}, wrt=["k", "xa"])
+    assert first["at"] == {"xa": 3.0, "k": 2.0}
+    assert first["right"] == {"xw": 18.0, "d xw / d k": 9.0, "d xw / d xa": 12.0}
+    assert len(sampled) == 3
+    for point in sampled:
+        k, xa = point["at"]["k"], point["at"]["xa"]
+        assert (round(k, 3), round(xa, 3)) == (k, xa)
+        expected = {"xw": k * xa**2, "d xw / d k": xa**2, "d xw / d xa": 2 * k * xa}
+        assert point["right"] == pytest.approx(expected, rel=1e-14)
+
+
+def test_points_are_near_the_declared_values_and_near_zero() -> None:
+    points = check_points("xw = k*sin(xa)", {"k": 2.0, "xa": 100.0})[1:]
+    near = [abs(point["at"]["xa"] - 100) <= 1.5 for point in points]
+    assert near == [True, False, True]
+    assert all(
+        abs(p["at"]["xa"]) <= 1.5 for p, is_near in zip(points, near, strict=True) if not is_near
+    )
+    points = check_points("xw = k*log(xa - 98)", {"k": 2.0, "xa": 100.0})
+    assert len(points) == 4  # no point near 0 is in the domain
+    assert all(abs(point["at"]["xa"] - 100) <= 1.5 for point in points)
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "least", "most"),
+    [
+        ("xw = k*xa^2", {"k": 1.25, "xa": 0.75}, 1e-14, 3e-14),
+        ("xw = (k + 1e10) - 1e10", {"k": 1.25}, 1e-6, 1e-4),  # cancellation
+        ("xw = k*step(xa*3 - 0.3)", {"k": 1.25, "xa": 0.1}, 5e-14, 2e-13),  # a tie
+    ],
+)
+def test_tolerances_cover_rounding_and_nothing_else(
+    text: str, at: dict[str, float], least: float, most: float
+) -> None:
+    first = check_points(text, at)[0]
+    assert least <= first["within"]["xw"] / abs(first["right"]["xw"]) <= most
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "smooth"),
+    [
+        ("xw = relu(k)", 0.0, False), ("xw = relu(k)", 0.5, True), ("xw = abs(k)", 0.0, False),
+        ("xw = k^2", 0.0, True), ("xw = sqrt(k)", 0.0, False),
+    ],
+)  # fmt: skip
+def test_kinks_are_not_smooth(text: str, at: float, smooth: bool) -> None:
+    assert check_points(text, {"k": at})[0]["smooth"] is smooth
+
+
+def test_derivatives_that_are_zero_have_further_points() -> None:
+    """A derivative is 0 at the declared values and at the three sampled points."""
+    points = check_points("xw = k*relu(xa - 1)", {"k": 2.0, "xa": 0.0})
+    assert [bool(point["right"]["d xw / d k"]) for point in points] == [False] * 4 + [True]
+    assert len(check_points("xw = k*relu(xa - 3)", {"k": 2.0, "xa": 0.0})) == 4  # none is found
