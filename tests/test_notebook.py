@@ -6,6 +6,7 @@ import base64
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -49,41 +50,33 @@ def test_tapes_and_programs_are_listings() -> None:
 
 def test_arrays_are_matrices() -> None:
     graph = cgprimer.load("examples/matrix_backpropagation.cg")
-    assert is_png(shown(graph)["image/png"])
     program = cgprimer.differentiate(cgprimer.tape(graph), wrt="w1")
     assert "bar_w1" in shown(program)["text/html"]
-    assert "w1" in shown(cgprimer.tape(graph))["text/html"]
-    assert "[[2, 0], [4, 0]]" in shown(cgprimer.trace(graph, method="reverse"))["text/html"]
-    assert "[[2, 0], [4, 0]]" in shown(cgprimer.step(graph))["text/html"]
+    for thing in (cgprimer.trace(graph, method="reverse"), cgprimer.step(graph)):
+        assert "[[2, 0], [4, 0]]" in shown(thing)["text/html"]
 
 
 def test_long_listings_and_lines_are_cut() -> None:
-    long = cgprimer.parse("\n".join(f"x{i + 1} = x{i} + 1" for i in range(5_000)))
+    long = cgprimer.parse("\n".join(f"x{i + 1} = x{i} + 1" for i in range(1_500)))
     html = shown(cgprimer.tape(long))["text/html"]
     assert html.count("\n") < 210
-    assert "… 4,802 more lines; print(...) shows all" in html
+    assert "… 1,302 more lines; print(...) shows all" in html
     wide = cgprimer.parse(f"xw = {' + '.join(f'x{i}' for i in range(300))}")
     program = cgprimer.differentiate(cgprimer.tape(wide), "xw", "x1")
     assert max(map(len, shown(program)["text/html"].split("\n"))) < 210
-    rows = tuple(cgprimer.TraceRow("xa", "input", 1.0, 1.0) for _ in range(5_000))
+    rows = tuple(cgprimer.TraceRow("xa", "input", 1.0, 1.0) for _ in range(1_500))
     table = shown(cgprimer.Trace("forward", "tangent", "xa", "xa", rows))["text/html"]
     assert table.count("<tr>") == 201
-    assert "… 4,800 more rows" in table
+    assert "… 1,300 more rows" in table
 
 
 def test_representation_of_a_large_object_is_one_short_line() -> None:
     names = [f"w{i}" for i in range(100)]
     graph = cgprimer.parse(f"xw = {' + '.join(f'{name}*xa' for name in names)}")
-    at = dict.fromkeys(names, 1.0) | {"xa": 1.0}
-    tape = cgprimer.tape(graph)
-    for thing in (
-        graph,
-        tape,
-        cgprimer.differentiate(tape, "xw", names),
-        cgprimer.trace(graph, at),
-        cgprimer.compare(graph, at, methods="reverse"),
-        cgprimer.TrainingRun(at, at, {}, {}),
-    ):
+    at, tape = dict.fromkeys([*names, "xa"], 1.0), cgprimer.tape(graph)
+    program, trace = cgprimer.differentiate(tape, "xw", names), cgprimer.trace(graph, at)
+    comparison = cgprimer.compare(graph, at, methods="reverse")
+    for thing in (graph, tape, program, trace, comparison, cgprimer.TrainingRun(at, at, {}, {})):
         assert len(repr(thing)) < 250
         assert "\n" not in repr(thing)
     assert cgprimer.parse(graph.text).text == graph.text  # the text of a graph is never cut
@@ -99,22 +92,21 @@ LINE = cgprimer.parse("parameter k = 3; xw = k*xa")
 NOISY = cgprimer.make_dataset(LINE, samples=20, noise=0.1)
 
 
-def sweep() -> Any:
-    return cgprimer.sweep(LINE, NOISY, {"optimizer": ["sgd", "adam"]}, epochs=2)
-
-
-RESULTS: dict[str, tuple[Any, list[str]]] = {
-    "run": (lambda: cgprimer.train(LINE, NOISY, epochs=3), ["finished after 3 steps"]),
-    "comparison": (lambda: cgprimer.compare(LECTURE, methods=["forward", "reverse"]), ["reverse"]),
-    "fit": (lambda: cgprimer.fit(LINE, NOISY), ["converged: a minimum", "standard error</th>"]),
-    "sweep": (sweep, ['<td style="text-align: left">adam</td>']),
+RESULTS: dict[str, tuple[Callable[[], Any], str]] = {
+    "run": (lambda: cgprimer.train(LINE, NOISY, epochs=3), "finished after 3 steps"),
+    "comparison": (lambda: cgprimer.compare(LECTURE, methods=["forward", "reverse"]), "reverse"),
+    "fit": (lambda: cgprimer.fit(LINE, NOISY), "standard error</th>"),
+    "sweep": (
+        lambda: cgprimer.sweep(LINE, NOISY, {"optimizer": ["sgd", "adam"]}, epochs=2),
+        '<td style="text-align: left">adam</td>',
+    ),
     "ensemble": (
         lambda: cgprimer.ensemble(LINE, NOISY, members=3, epochs=2),
-        ["Ensemble of 3 runs"],
+        "Ensemble of 3 runs",
     ),
     "memory": (
         lambda: cgprimer.memory(cgprimer.Value([1.0, 2.0]).tanh().sum()),
-        ["kept for the backward pass: 24 bytes"],
+        "kept for the backward pass: 24 bytes",
     ),
 }
 
@@ -123,22 +115,20 @@ RESULTS: dict[str, tuple[Any, list[str]]] = {
     "name", [pytest.param(n, marks=[] if n == "run" else pytest.mark.slow) for n in RESULTS]
 )
 def test_results_are_tables_and_pictures(name: str) -> None:
-    create, texts = RESULTS[name]
+    create, text = RESULTS[name]
     bundle = shown(create())
-    for text in texts:
-        assert text in bundle["text/html"]
+    assert text in bundle["text/html"]
     assert "<svg" in bundle["text/html"]
     assert is_png(bundle["image/png"])
     assert bundle["text/plain"]
 
 
 def test_score_is_a_table() -> None:
-    graph = cgprimer.parse("parameter k = 3; xw = step(k*xa)")
-    data = cgprimer.make_dataset(graph, samples=20)
-    line = cgprimer.parse("xw = k*xa + b")
-    score = shown(cgprimer.train(line, data, epochs=2).score(data))
-    assert "true, predicted:" in score["text/html"]
-    assert "R²" in score["text/html"]
+    data = cgprimer.make_dataset(cgprimer.parse("parameter k = 3; xw = step(k*xa)"), samples=20)
+    run = cgprimer.train(cgprimer.parse("xw = k*xa + b"), data, epochs=2)
+    html = shown(run.score(data))["text/html"]
+    assert "true, predicted:" in html
+    assert "R²" in html
 
 
 def test_page_is_in_a_sandboxed_frame() -> None:
@@ -208,8 +198,7 @@ def test_objects_are_displayed(formatter: Any) -> None:
 
 def test_terminal_draws_no_pictures(formatter: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     formatter.active_types = ["text/plain"]
-    monkeypatch.setattr(
-        "cgprimer.visualization.diagrams.figure_files.encode_figure", None
-    )  # would raise
+    encode = "cgprimer.visualization.diagrams.figure_files.encode_figure"
+    monkeypatch.setattr(encode, None)  # would raise
     for thing in (LECTURE, cgprimer.draw(LECTURE), cgprimer.tape(LECTURE)):
         assert set(formatter.format(thing)[0]) == {"text/plain"}
