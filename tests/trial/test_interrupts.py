@@ -45,37 +45,26 @@ def train(number: int, path: Path, resume: Path | None = None) -> cgprimer.Train
 
 def train_and_end(kind: int, number: int, path: Path, seconds: float) -> None:
     """Train in a copy of this process, and send it a signal after some seconds."""
-    ready, started = os.pipe()
     process = os.fork()
     if not process:
-        code = 1
         try:
             with contextlib.suppress(KeyboardInterrupt):  # before the run began
-                signal.signal(signal.SIGINT, signal.default_int_handler)
-                os.write(started, b"!")
                 cgprimer.save_run(train(number, path), path)
-            code = 0
+            os._exit(0)
         finally:
-            os._exit(code)
-    status = 1
+            os._exit(1)
     try:
-        os.read(ready, 1)
         time.sleep(seconds)
+    finally:
         os.kill(process, kind)
         _, status = os.waitpid(process, 0)
-    finally:
-        with contextlib.suppress(ProcessLookupError, ChildProcessError):
-            os.kill(process, signal.SIGKILL)
-            os.waitpid(process, 0)
-        os.close(ready)
-        os.close(started)
     assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
 
 
 def run_trial(folder: Path) -> dict[str, int]:
     """Return how often a run ended when; each resumed run must end like an uninterrupted run."""
-    generator, ends = random.Random(0), dict[str, int]()
-    whole = {}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    generator, ends, whole = random.Random(0), dict[str, int](), {}
     for number in range(3 * len(SETTINGS)):  # each seed with each of the settings
         train(number, folder / "whole.json")  # compiles; the copies of this process do not
         begin = time.perf_counter()

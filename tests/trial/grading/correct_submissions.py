@@ -15,13 +15,7 @@ from cgprimer.errors import CgprimerError
 from tests.trial.grading.correct_gradients import ARRAY_WAYS, SCALAR_WAYS, Gradient, Question
 from tests.trial.grading.correct_graphs import lecture_graphs, network, random_graph
 from tests.trial.grading.evaluation import namespace
-from tests.trial.grading.submission_files import (
-    Submission,
-    read_formulas,
-    read_labels,
-    read_submissions,
-)
-from tests.trial.grading.trace_answers import GRAPHS, correct_answers, make_sheet
+from tests.trial.grading.submission_files import Submission, read_formulas, read_submissions
 
 LARGE_WAYS = ("complex step", "central differences 1e-5")  # two calls for each of 184 parameters
 
@@ -47,12 +41,6 @@ def check_program(submission: Submission, seed: int = 0) -> Any:
     return cgprimer.check_gradient(graph, names, seed=seed, **submission.options)
 
 
-def check_sheet(*question: Any) -> Any:
-    """Check the right answers to a sheet."""
-    problems = make_sheet(*question)
-    return cgprimer.check_trace(problems, correct_answers(problems))
-
-
 def check_formula(submission: Submission) -> Any:
     """Check an answer about a graph, or a statement about any function."""
     if not submission.code:
@@ -66,11 +54,11 @@ def trials() -> Iterator[Trial]:
         ways = ARRAY_WAYS if any(cgprimer.parse(text).shapes.values()) else SCALAR_WAYS
         for way, build in ways.items():
             yield Trial(f"lecture graphs, {way}", text, partial(check_way, text, build))
-    for k, (way, build) in product(range(50), SCALAR_WAYS.items()):
+    for k, (way, build) in product(range(75), SCALAR_WAYS.items()):
         text = random_graph(k, piecewise=bool(k % 2), steep="differences" not in way)
         yield Trial(f"random graphs, {way}", text, partial(check_way, text, build))
     yield from network_trials()
-    for submission, seed in product(read_labels(), range(3)):
+    for submission, seed in product(read_submissions("labels"), range(3)):
         yield Trial("labels", str(submission), partial(check_program, submission, seed))
     for submission in read_submissions("gradients"):
         if not submission.mistake:
@@ -86,8 +74,6 @@ def trials() -> Iterator[Trial]:
     for submission in read_formulas():
         if not submission.mistake:
             yield Trial("formulas", str(submission), partial(check_formula, submission))
-    for sheet in product(GRAPHS, ("trace", "tangent", "adjoint", "gradient"), range(1, 6)):
-        yield Trial("sheets", str(sheet), partial(check_sheet, *sheet))
 
 
 def network_trials() -> Iterator[Trial]:

@@ -62,22 +62,15 @@ def changed(code: str, replacements: list[list[str]]) -> str:
 
 def read_submissions(name: str) -> list[Submission]:
     """Return the submissions of a file: each program, and the changes of it."""
-    contents = read(name)
+    contents, result = read(name), []
     graphs: dict[str, str] = contents.get("graphs", {})
-    result = []
     for program in contents["program"]:
-        text = program.get("graph", "")
-        variants = [program, *program.get("changes", ())]
-        result += [
-            Submission(
-                variant.get("mistake", ""),
-                graphs.get(text, text),
-                changed(program["code"], variant.get("replace", [])),
-                program.get("options", {}) | variant.get("options", {}),
-                tuple(variant.get("also", ())),
-            )
-            for variant in variants
-        ]
+        for variant in (program, *program.get("changes", ())):
+            text = variant.get("graph", program.get("graph", ""))
+            code = changed(program["code"], variant.get("replace", []))
+            options = program.get("options", {}) | variant.get("options", {})
+            mistake, also = variant.get("mistake", ""), tuple(variant.get("also", ()))
+            result.append(Submission(mistake, graphs.get(text, text), code, options, also))
     return result
 
 
@@ -86,26 +79,3 @@ def read_formulas() -> list[Submission]:
     contents = read("formulas")
     correct = [Submission("", graph, answer) for graph, answer in contents["correct"]]
     return correct + [Submission(*row) for row in contents["wrong"]]
-
-
-def read_labels() -> list[Submission]:
-    """Return the correct gradients of graphs with labels, in each form of declaration."""
-    contents = read("labels")
-    result = []
-    for program in contents["program"]:
-        for case in program.get("cases", [program]):
-            graph, options = case["graph"], case.get("options", {})
-            if graph in contents["declared"]:
-                label = contents["declared"][graph]
-                (name,) = label["domain"]
-                forms = [
-                    (f"input {label['text']} in {label['set']}", {}),
-                    (f"input {label['text']}", {"domain": label["domain"]}),
-                    (f"input {label['text']}", {"keep": name}),
-                ]
-                for declaration, more in forms:
-                    text = f"{declaration}\n{contents['graphs'][graph]}"
-                    result.append(Submission("", text, program["code"], options | more))
-            else:
-                result.append(Submission("", graph, program["code"], options))
-    return result

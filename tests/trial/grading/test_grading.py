@@ -23,7 +23,6 @@ from tests.trial.grading.correct_submissions import (
 )
 from tests.trial.grading.evaluation import namespace
 from tests.trial.grading.submission_files import Submission, read_formulas, read_submissions
-from tests.trial.grading.trace_answers import WRONG_TABLES, check_wrong_table
 
 GRADIENTS = read_submissions("gradients")
 WRONG = {
@@ -31,16 +30,13 @@ WRONG = {
     "optimizer": [s for s in read_submissions("optimizers") if s.mistake],
     "engine": [s for s in read_submissions("engines") if s.mistake],
     "formula": [s for s in read_formulas() if s.mistake],
-    "trace": [Submission(m, "", "", {"seed": seed}) for m in WRONG_TABLES for seed in range(1, 8)],
 }
-
 
 CHECKS = {
     "gradient": check_program,
     "optimizer": lambda s: cgprimer.check_optimizer(namespace(s.code), s.options["optimizer"]),
     "engine": lambda s: cgprimer.check_engine(namespace(s.code), s.options["stage"]),
     "formula": check_formula,
-    "trace": lambda s: check_wrong_table(s.mistake, s.options["seed"]),
 }
 
 
