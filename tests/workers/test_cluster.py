@@ -63,26 +63,16 @@ def test_invalid_address_is_rejected(address: Any) -> None:
         check_cluster_address(address)
 
 
-@pytest.mark.parametrize(
-    "more",
-    [
-        {"simulate": True},
-        {"delays": "constant"},
-        {"workers": None},
-        {"engine": type("Engine", (), {"compile": None})()},
-    ],
-)
-def test_settings_that_a_cluster_lacks_are_rejected(more: dict[str, Any]) -> None:
-    graph, data = lecture(60)
+def test_engine_of_python_functions_cannot_be_sent_to_workers() -> None:
+    engine = type("Engine", (), {"compile": None})()
     with refused(UsageError):
-        cgprimer.train(graph, data, **{"workers": 2, "cluster": "local", **HOW, **more})
+        cgprimer.train(*lecture(60), workers=2, cluster="local", engine=engine, **HOW)
 
 
 def test_hint_names_the_extra_that_installs_distributed(monkeypatch: Any) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    graph, data = lecture(60)
     with pytest.raises(UsageError, match=r"cgprimer\[cluster\]"):
-        cgprimer.train(graph, data, workers=2, cluster="local", **HOW)
+        cgprimer.train(*lecture(60), workers=2, cluster="local", **HOW)
 
 
 @pytest.mark.parametrize(("parts", "size"), [(1, 7), (2, 7), (3, 50), (3, 1000)])

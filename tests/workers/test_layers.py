@@ -9,14 +9,12 @@ import pytest
 
 import cgprimer
 from cgprimer import networks
-from cgprimer.errors import UsageError
 from cgprimer.training.distributed.gradient_tasks import Gradients
 from cgprimer.training.distributed.layer_cuts import cut
 from cgprimer.training.distributed.layer_stages import Stages
 from cgprimer.training.distributed.protocols import Task
 from cgprimer.training.distributed.worker_record import record_of, summarize_record
 from cgprimer.training.objective import Objective, ResidentData
-from tests.approval import refused
 from tests.workers.worker_tools import max_difference, with_random_truth
 
 GRAPHS = {
@@ -122,29 +120,6 @@ def test_values_at_a_cut_take_transfer_time() -> None:
     runs = [cgprimer.train(graph, data, delays=f"constant,network({c})", **how) for c in (0, 1e-3)]
     # 10 numbers of 8 bytes forward, and as many adjoints back.
     assert runs[1].team["clock"] - runs[0].team["clock"] == pytest.approx(2 * 10 * 8 * 1e-3)
-
-
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        ({"place": "layers:9"}, "9"),
-        ({"place": "layer:2"}, "'layer:2'"),
-        ({"place": "layers:0"}, "'layers:0'"),
-        ({"place": "layers:2", "workers": 3}, "3"),
-        ({"place": "layers:2", "workers": 4, "protocol": "backup"}, "backup"),
-        ({"place": "layers:2", "protocol": "async"}, ""),
-        ({"place": "layers:2", "method": "forward"}, ""),
-        ({"place": "layers:2", "delays": "dies(1,2)"}, ""),
-        ({"place": "layers:2", "micro_batches": 50}, "50 micro-batches"),
-        ({"micro_batches": 2, "simulate": False}, ""),
-        ({"place": "layers:2", "simulate": False}, "2"),
-    ],
-)
-def test_wrong_settings_of_stages_are_rejected(more: dict[str, Any], message: str) -> None:
-    graph = GRAPHS["lecture"]
-    data = with_random_truth(graph, 23)
-    with refused(UsageError, message):
-        cgprimer.train(graph, data, **{"simulate": True, "batch_size": 5, "epochs": 1, **more})
 
 
 # --- several replicas of a divided graph ---------------------------------------------------------

@@ -331,27 +331,42 @@ def test_invalid_delays_are_rejected(delays: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "message"),
+    "settings",
     [
-        ({"workers": 3}, "3 ... 2"),
-        ({"workers": 0}, "workers ... 1"),
-        ({"workers": 2, "simulate": False}, "2"),
-        ({"protocol": "asinc", "workers": 2}, "'asinc' ... 'async'"),
-        ({"workers": 2, "optimizer": "l-bfgs", "learning_rate": None}, "l-bfgs"),
-        ({"workers": 2, "optimizer": "coordinates"}, "coordinates"),
-        ({"workers": 2, "backup": 1}, "backup ... sync"),
-        ({"workers": 2, "protocol": "backup", "backup": 2}, "backup"),
-        ({"workers": 2, "protocol": "groups", "groups": 3}, "3"),
-        ({"workers": 2, "protocol": "groups", "groups": 0}, "0"),
-        ({"workers": 2, "protocol": "async", "staleness": -1}, "0 ... -1"),
-        ({"protocol": "async", "simulate": False}, "protocol"),
-        ({"delays": "constant", "simulate": False}, "delays"),
-        ({"workers": 2, "batch_size": 2}, "2"),
+        {"workers": 24},
+        {"workers": 0},
+        {"workers": 2, "simulate": False},
+        {"workers": 2, "protocol": "asinc"},
+        {"workers": 2, "optimizer": "l-bfgs"},
+        {"workers": 2, "optimizer": "coordinates"},
+        {"workers": 2, "backup": 1},
+        {"workers": 2, "protocol": "backup", "backup": 2},
+        {"workers": 2, "protocol": "groups", "groups": 3},
+        {"workers": 2, "protocol": "groups", "groups": 0},
+        {"workers": 2, "protocol": "async", "staleness": -1},
+        {"workers": 2, "batch_size": 12},
+        {"protocol": "async", "simulate": False},
+        {"delays": "constant", "simulate": False},
+        {"place": "layers:9"},
+        {"place": "layer:2"},
+        {"place": "layers:0"},
+        {"place": "layers:2", "workers": 3},
+        {"place": "layers:2", "workers": 4, "protocol": "backup"},
+        {"place": "layers:2", "protocol": "async"},
+        {"place": "layers:2", "method": "forward"},
+        {"place": "layers:2", "delays": "dies(1,2)"},
+        {"place": "layers:2", "micro_batches": 50},
+        {"place": "layers:2", "simulate": False},
+        {"micro_batches": 2, "simulate": False},
+        {"workers": 2, "cluster": "local"},
+        {"workers": 2, "cluster": "local", "simulate": False, "delays": "constant"},
+        {"workers": None, "cluster": "local", "simulate": False},
     ],
+    ids=str,
 )
-def test_wrong_settings_are_rejected(more: dict[str, Any], message: str) -> None:
-    with refused(UsageError, message):
-        cgprimer.train(LINE, PAIR, **{**PLAIN, **more})
+def test_wrong_settings_are_rejected(settings: dict[str, Any]) -> None:
+    with refused(UsageError):
+        cgprimer.train(*lecture(23), **{"simulate": True, "batch_size": 5, "epochs": 1, **settings})
 
 
 def test_batch_normalization_and_blocks_are_rejected() -> None:
