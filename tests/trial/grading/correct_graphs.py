@@ -6,6 +6,8 @@ import random
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
+
 from tests.trial.grading.submission_files import read
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
@@ -47,18 +49,14 @@ def random_graph(seed: int, *, piecewise: bool, steep: bool = True) -> str:
 
 def network(seed: int, sizes: tuple[int, ...], activation: str) -> str:
     """Return the text of a network with arrays, one output."""
-    generator = random.Random(seed)
+    generator = np.random.default_rng(seed)
 
-    def values(*shape: int) -> str:
-        if len(shape) == 1:
-            return "[" + ", ".join(f"{generator.uniform(-1, 1):.2f}" for _ in range(shape[0])) + "]"
-        return "[" + ", ".join(values(*shape[1:]) for _ in range(shape[0])) + "]"
+    def declare(name: str, *shape: int) -> str:
+        return f"{name}{list(shape)} = {generator.uniform(-1, 1, shape).round(2).tolist()}"
 
-    text, last = [f"input x[{sizes[0]}] = {values(sizes[0])}"], "x"
+    lines, last = [f"input {declare('x', sizes[0])}"], "x"
     for k, (n, m) in enumerate(pairwise(sizes)):
-        text.append(f"parameter W{k}[{m},{n}] = {values(m, n)}, b{k}[{m}] = {values(m)}")
-    for k in range(len(sizes) - 1):
-        text.append(f"h{k} = {activation}(W{k} @ {last} + b{k})")
+        lines.append(f"parameter {declare(f'W{k}', m, n)}, {declare(f'b{k}', m)}")
+        lines.append(f"h{k} = {activation}(W{k} @ {last} + b{k})")
         last = f"h{k}"
-    text += [f"parameter u[{sizes[-1]}] = {values(sizes[-1])}", f"y = u @ {last}", "output y"]
-    return "\n".join(text)
+    return "\n".join([*lines, f"parameter {declare('u', m)}", f"y = u @ {last}", "output y"])

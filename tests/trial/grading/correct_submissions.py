@@ -12,7 +12,7 @@ import numpy as np
 
 import cgprimer
 from cgprimer.errors import CgprimerError
-from tests.trial.grading.correct_gradients import ARRAY_WAYS, SCALAR_WAYS, Gradient, Question
+from tests.trial.grading.correct_gradients import WAYS, Gradient, Question
 from tests.trial.grading.correct_graphs import lecture_graphs, network, random_graph
 from tests.trial.grading.evaluation import namespace
 from tests.trial.grading.submission_files import Submission, read_formulas, read_submissions
@@ -50,11 +50,9 @@ def check_formula(submission: Submission) -> Any:
 
 def trials() -> Iterator[Trial]:
     """Yield all correct submissions of the trial."""
-    for text in lecture_graphs():
-        ways = ARRAY_WAYS if any(cgprimer.parse(text).shapes.values()) else SCALAR_WAYS
-        for way, build in ways.items():
-            yield Trial(f"lecture graphs, {way}", text, partial(check_way, text, build))
-    for k, (way, build) in product(range(75), SCALAR_WAYS.items()):
+    for text, (way, build) in product(lecture_graphs(), WAYS.items()):
+        yield Trial(f"lecture graphs, {way}", text, partial(check_way, text, build))
+    for k, (way, build) in product(range(100), WAYS.items()):
         text = random_graph(k, piecewise=bool(k % 2), steep="differences" not in way)
         yield Trial(f"random graphs, {way}", text, partial(check_way, text, build))
     yield from network_trials()
@@ -90,7 +88,7 @@ def network_trials() -> Iterator[Trial]:
         text = network(k, sizes, activation)
         small = sizes in shapes[:2]
         for options in [*single, *(batches if small else ())]:
-            for way, build in ARRAY_WAYS.items():
+            for way, build in WAYS.items():
                 if (len(options) < 2 or "1e-6" not in way) and (small or way in LARGE_WAYS):
                     check = partial(check_way, text, build, **options)
                     yield Trial(f"networks, {way}", f"{text}\n{options}", check)

@@ -40,15 +40,11 @@ class Submission:
     options: dict[str, Any] = field(default_factory=dict)
     also: tuple[str, ...] = ()
 
-    def accepts(self, name: str) -> bool:
-        """Return whether the catalogue's name describes this mistake."""
+    def accepts(self, names: set[str]) -> bool:
+        """Return whether names of the catalogue describe this mistake, which may have none."""
         texts = [*ACCEPTED_NAMES[self.mistake], *self.also]
-        return any(text in name.lower() for text in texts)
-
-    @property
-    def needs_name(self) -> bool:
-        """Whether the grader has to name the mistake: some numbers nobody can explain."""
-        return ACCEPTED_NAMES[self.mistake] != [""]
+        accepted = [any(text in name.lower() for text in texts) for name in names]
+        return texts == [""] or (bool(names) and all(accepted))
 
 
 def changed(code: str, replacements: list[list[str]]) -> str:
