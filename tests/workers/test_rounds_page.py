@@ -42,33 +42,18 @@ def test_events_show_the_parameters_of_each_step(protocol: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "expected"),
+    "options",
     [
-        (
-            {"protocol": "backup", "delays": "1,1,5"},
-            [(1.0, "the gradient of worker 3 is dropped")],
-        ),
-        (
-            {"protocol": "async", "delays": "constant,dies(1.5,4)"},
-            [
-                (1.5, "worker 3 fails: its current gradient is lost"),
-                (4.0, "worker 3 returns and starts again"),
-            ],
-        ),
-        (
-            {"workers": None, "place": "layers:2", "micro_batches": 2, "batch_size": 10},
-            [  # half a batch, one of three operations, a third of it forward
-                (1 / 18, "worker 1 sent micro-batch 1 to the next stage")
-            ],
-        ),
+        {"protocol": "backup", "delays": "1,1,5"},
+        {"protocol": "async", "delays": "constant,dies(1.5,4)"},
+        {"workers": None, "place": "layers:2", "micro_batches": 2, "batch_size": 10},
     ],
+    ids=["backup", "async", "layers"],
 )
-def test_events_have_their_times(
-    options: dict[str, Any], expected: list[tuple[float, str]]
-) -> None:
+def test_events_have_their_times(options: dict[str, Any]) -> None:
     run = trained(**{"delays": "constant", **options})
-    events = [(event.time, event.words) for event in list_events(run, record_of(run))]
-    assert [event for event in expected if event not in events] == [], events[:6]
+    events = list_events(run, record_of(run))[:20]
+    approved("\n".join(f"{event.time:.3g} s: {event.words}" for event in events))
 
 
 def test_page_is_complete_and_its_frames_are_in_the_picture(tmp_path: Path) -> None:
