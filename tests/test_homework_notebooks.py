@@ -20,8 +20,8 @@ SOLUTION, HIDDEN = (
 )
 
 
-def parametrize(paths: list[Path]) -> list[Any]:
-    return [pytest.param(path, id=path.stem) for path in paths]
+each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+each_homework = pytest.mark.parametrize("path", HOMEWORK, ids=lambda path: path.stem)
 
 
 def cells(path: Path) -> list[dict[str, Any]]:
@@ -64,7 +64,7 @@ def first_failure(sources: list[tuple[dict[str, Any], str]]) -> tuple[dict[str, 
     return next((cell, error) for cell, error in runs(sources) if error is not None)
 
 
-@pytest.mark.parametrize("path", parametrize(NOTEBOOKS))
+@each_notebook
 def test_cells_have_valid_nbgrader_metadata_and_no_outputs(path: Path) -> None:
     found = cells(path)
     assert len({cell["id"] for cell in found}) == len(found)
@@ -83,21 +83,19 @@ def test_cells_have_valid_nbgrader_metadata_and_no_outputs(path: Path) -> None:
         assert ("points" in own) is own["grade"]
         assert not HIDDEN.search(source) or (own["grade"] and not own["solution"])
         assert source.count("### BEGIN") == source.count("### END")
-    assert (
-        path not in HOMEWORK
-        or sum(nbgrader_metadata(cell).get("points", 0) for cell in found) >= 15
-    )
+    points = sum(nbgrader_metadata(cell).get("points", 0) for cell in found)
+    assert path not in HOMEWORK or points >= 15
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", parametrize(NOTEBOOKS))
+@each_notebook
 def test_notebooks_with_solutions_run(path: Path) -> None:
     for cell, error in runs([(cell, text(cell)) for cell in cells(path)]):
         assert error is None, cell["id"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", parametrize(NOTEBOOKS))
+@each_notebook
 def test_notebooks_run_in_a_kernel(path: Path) -> None:
     nbformat = pytest.importorskip("nbformat", reason="the extra 'notebook' has it")
     nbclient = pytest.importorskip("nbclient", reason="the extra 'notebook' has it")
@@ -110,7 +108,7 @@ def test_notebooks_run_in_a_kernel(path: Path) -> None:
     assert shown & pictures, shown
 
 
-@pytest.mark.parametrize("path", parametrize(HOMEWORK))
+@each_homework
 def test_first_failure_without_solutions_is_a_check(path: Path) -> None:
     given = [(cell, without_solutions(cell)) for cell in cells(path)]
     assert not any("SOLUTION" in source or "HIDDEN" in source for _, source in given)
@@ -123,7 +121,7 @@ def test_first_failure_without_solutions_is_a_check(path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", parametrize(HOMEWORK))
+@each_homework
 def test_every_check_fails_without_solutions(path: Path) -> None:
     for cell, error in runs([(cell, without_solutions(cell)) for cell in cells(path)]):
         if nbgrader_metadata(cell)["grade"]:
