@@ -66,16 +66,6 @@ def console(request: pytest.FixtureRequest) -> Iterator[None]:
     assert browser.get_log("browser") == []
 
 
-@pytest.fixture(scope="session")
-def backup_run() -> cgprimer.TrainingRun:
-    """A run in which one of three workers is a backup."""
-    graph = cgprimer.parse("xw = k*x")
-    data = cgprimer.make_dataset(graph, truth={"k": 3.0}, samples=60)
-    settings = {"optimizer": "sgd", "start": {"k": 0.0}, "batch_size": 1, "epochs": 1}
-    workers = {"workers": 3, "protocol": "backup", "delays": "1,2,5", "simulate": True}
-    return cgprimer.train(graph, data, **settings, **workers)
-
-
 def resize(browser: Any, width: int, height: int) -> None:
     """Make the visible page exactly so large."""
     size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}

@@ -90,23 +90,40 @@ def test_snapshots_of_a_boundary_are_played_by_keys(browser: Any, tmp_path: Path
     assert texts(page, "#play") == ["pause"]
 
 
-def test_the_curtain_of_rounds_lifts_with_the_events(
-    browser: Any, tmp_path: Path, backup_run: cgprimer.TrainingRun
+@pytest.mark.parametrize("size", [(390, 844), (844, 390), (1280, 720)])
+def test_the_curtain_over_the_picture_of_rounds_lifts_with_the_events(
+    browser: Any, tmp_path: Path, size: tuple[int, int]
 ) -> None:
+    graph = cgprimer.parse("xw = k*x")
+    data = cgprimer.make_dataset(graph, truth={"k": 3.0}, samples=60)
+    options = {"optimizer": "sgd", "start": {"k": 0.0}, "batch_size": 1, "epochs": 1}
+    backup = {"workers": 3, "protocol": "backup", "delays": "1,2,5", "simulate": True}
+    run = cgprimer.train(graph, data, **options, **backup)
     path = tmp_path / "page.html"
-    path.write_text(rounds_page(backup_run, until=6), encoding="utf-8")
-    page = opened(browser, path)
-    events = [e for e in list_events(backup_run, record_of(backup_run)) if e.time <= 6]
-    widths = [page.find_element("id", "curtain").rect["width"]]
-    for number, event in enumerate(events[1:], start=2):
+    path.write_text(rounds_page(run, until=6), encoding="utf-8")
+    page = opened(browser, path, *size)
+    events = [e for e in list_events(run, record_of(run)) if e.time <= 6]
+    widths = []
+    for number, event in enumerate(events, start=1):
+        assert texts(page, "#count, #what, #server") == [
+            f"event {number} of {len(events)}", event.words, event.server,
+        ]  # fmt: skip
+        picture, curtain, room, edges, across = page.execute_script(
+            """const at = id => document.querySelector(id).getBoundingClientRect().toJSON();
+            const whole = document.documentElement;
+            return [at("#picture img.light"), at("#curtain"), at("#room"), data.box.slice(2),
+              whole.scrollWidth - whole.clientWidth];"""
+        )
+        widths.append(curtain["width"])
+        assert across <= 0
+        assert room["left"] <= curtain["left"] <= room["right"], "the event is out of sight"
+        for side, share in zip(("top", "bottom"), edges, strict=True):
+            expected = picture["top"] + share * picture["height"]
+            assert curtain[side] == pytest.approx(expected, abs=0.01 * picture["height"])
         press(page, "RIGHT")
-        shown = [page.find_element("id", name).text for name in ("count", "what", "server")]
-        assert shown == [f"event {number} of {len(events)}", event.words, event.server]
-        widths.append(page.find_element("id", "curtain").rect["width"])
+    assert picture["width"] >= 600
     assert widths == sorted(widths, reverse=True)
     assert widths[-1] < 10 < widths[0]
     press(page, "d")
     visible = [image.is_displayed() for image in page.find_elements("tag name", "img")]
     assert visible == [False, True]
-    room = page.find_element("tag name", "html")
-    assert room.get_property("scrollHeight") <= room.get_property("clientHeight")

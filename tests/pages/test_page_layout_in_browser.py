@@ -11,7 +11,6 @@ import pytest
 
 import cgprimer
 from cgprimer.visualization.pages.comparison.comparison_slides import save_comparison
-from cgprimer.visualization.pages.rounds.rounds_page import rounds_page
 from cgprimer.visualization.pages.stepping.method_walks import METHODS
 from cgprimer.visualization.pages.stepping.step_frames import stepping
 from tests.pages.conftest import measured, open_steps, opened
@@ -174,25 +173,3 @@ def test_one_sheet_of_paper_has_it_all(
     shown = stepping(graph, methods=[method])
     n_rows, n_lines = len(shown.scene.rows), len(shown.walk(method).lines)
     assert seen == [1, n_rows, n_lines, 0, 0, 0, "rgb(255, 255, 255)"]
-
-
-@pytest.mark.parametrize("size", [(390, 844), (844, 390), (1280, 720)])
-def test_the_curtain_of_rounds_is_over_the_picture(
-    browser: Any, tmp_path: Path, backup_run: cgprimer.TrainingRun, size: tuple[int, int]
-) -> None:
-    path = tmp_path / "page.html"
-    path.write_text(rounds_page(backup_run, until=6), encoding="utf-8")
-    found = opened(browser, path, *size)
-    picture, curtain, edges, seen, across = found.execute_script(
-        """const at = id => document.querySelector(id).getBoundingClientRect().toJSON();
-        const whole = document.documentElement, room = at("#room");
-        goTo(getLastIndex() - 1);
-        return [at("#picture img.light"), at("#curtain"), data.box.slice(2),
-          [room.left, at("#curtain").left, room.right], whole.scrollWidth - whole.clientWidth];"""
-    )
-    for side, share in zip(("top", "bottom"), edges, strict=True):
-        expected = picture["top"] + share * picture["height"]
-        assert curtain[side] == pytest.approx(expected, abs=0.01 * picture["height"])
-    assert seen == sorted(seen), "the current event is out of sight"
-    assert across <= 0
-    assert picture["width"] >= 600
