@@ -112,6 +112,7 @@ def test_options_of_finite_differences(
 # --- slides and animations ------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_animation_shows_the_slide_of_every_step(tmp_path: Path) -> None:
     path, shown = tmp_path / "small.gif", stepping(TINY, methods=["forward"])
     calls: list[tuple[int, int]] = []

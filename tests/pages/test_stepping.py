@@ -69,7 +69,7 @@ def check_derivatives(graph: cgprimer.ExpressionGraph, at: Any = None, **options
 
 
 @pytest.mark.parametrize("level", ["variables", "operations"])
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(case=cases(most=6), data=st.data())
 def test_random_graphs_have_the_gradient_and_its_contributions(
     level: str, case: Case, data: st.DataObject
