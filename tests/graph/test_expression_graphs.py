@@ -92,7 +92,7 @@ def test_its_dictionaries_and_lists_are_read_only(of: str) -> None:
 
 
 @given(texts(numbers=["0.5", "1", "2"]), st.randoms(use_true_random=False))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_structure_of_random_graphs_and_of_their_texts(text: str, random: Random) -> None:
     *lines, output = text.split("\n")
     random.shuffle(lines)
@@ -174,7 +174,7 @@ TRUTH = {"ab": 1, "bc": 2, "cd": 3, "ac": 4}
 
 
 @given(texts(numbers=["0.5", "2", "3.25", "0.001"]), POINTS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_values_are_those_of_python_arithmetic(text: str, point: dict[str, float]) -> None:
     graph, expected = cgprimer.parse(text), {n: np.float64(v) for n, v in point.items()}
     with np.errstate(all="ignore"):

@@ -150,10 +150,8 @@ def program(method: str):
 
 @pytest.mark.parametrize("method", ["reverse", "forward", "path-sum", "symbolic"])
 def test_the_sum_is_the_sum_of_all_samples(method):
-    each, summed = (
-        Runner(program(method), engine="numpy"),
-        Runner(program(method), engine="numpy", reduction="sum"),
-    )
+    how = [{"engine": "numpy", "reduction": reduction} for reduction in ("none", "sum")]
+    each, summed = (Runner(program(method), **options) for options in how)
     size = each.execute.block_size
     for samples in (size - 1, size, size + 1, 2 * size, 3 * size - 1):
         data = columns(samples)

@@ -105,21 +105,16 @@ def test_second_derivatives_where_arguments_were_saved_and_an_error_where_others
 @pytest.mark.parametrize(
     ("gradients", "said"),
     [
-        (lambda g: (g, g, g), "3 ... 2"),
-        (lambda g: g, "1"),
-        (lambda g: (np.ones(3), g), "(3,) ... 0 ... (2,)"),
-        (lambda g: ("x", g), ""),
+        (lambda ctx, g: (g, g, g), "3 ... 2"),
+        (lambda ctx, g: g, "1"),
+        (lambda ctx, g: (np.ones(3), g), "(3,) ... 0 ... (2,)"),
+        (lambda ctx, g: ("x", g), ""),
     ],
 )
 def test_wrong_gradients_are_refused(gradients: Any, said: str) -> None:
-    class Wrong(Product):
-        @staticmethod
-        def backward(ctx: Any, grad: Any) -> Any:
-            return gradients(grad)
-
-    a, b = Value([1.0, 2.0]), Value([3.0, 4.0])
+    wrong = type("Wrong", (Product,), {"backward": staticmethod(gradients)})
     with refused(cgprimer.CgprimerError, said):
-        Wrong.apply(a, b).backward(np.ones(2))
+        wrong.apply(Value([1.0, 2.0]), Value([3.0, 4.0])).backward(np.ones(2))
 
 
 def test_what_was_saved_stays_what_it_was() -> None:
