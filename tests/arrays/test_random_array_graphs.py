@@ -266,8 +266,10 @@ def test_sums_over_blocks_are_sums(monkeypatch):
         assert total.values["xo"] == pytest.approx(each.values["xo"].sum(), rel=1e-12)
 
 
-def test_print_names_what_is_done_as_the_language_does():
+def test_tapes_of_arrays_print_in_the_language_and_keep_every_operation_in_numbers():
     approved(str(cgprimer.tape(cgprimer.parse(NETWORK))))
+    graph = cgprimer.parse("input x[2]; parameter w[2]; xh = 1*x + 0; xo = (w @ xh)*1 + x[0]^1")
+    approved(str(scalarize(cgprimer.tape(graph))))
 
 
 def test_single_precision_stays_single():
@@ -282,8 +284,3 @@ def test_single_precision_stays_single():
         exact = Runner(program, reduction=reduction)(columns, scalars, 3)
         for pair, value in exact.derivatives.items():
             np.testing.assert_allclose(found.derivatives[pair], value, rtol=1e-4, atol=1e-6)
-
-
-def test_a_tape_written_out_in_numbers_keeps_every_operation() -> None:
-    graph = cgprimer.parse("input x[2]; parameter w[2]; xh = 1*x + 0; xo = (w @ xh)*1 + x[0]^1")
-    approved(str(scalarize(cgprimer.tape(graph))))

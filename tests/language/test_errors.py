@@ -16,9 +16,7 @@ from cgprimer.errors import (
     CycleError,
     ExpressionSyntaxError,
     ShapeError,
-    Source,
     SourceError,
-    Span,
     UsageError,
 )
 from tests.approval import approved, refused
@@ -182,10 +180,3 @@ def test_what_is_no_text_is_a_usage_error() -> None:
     for wrong in (None, 1.5, ["xw = 1", 2], {1: 2}, b"xw = 1"):
         with refused(UsageError, "expressions"):
             cgprimer.parse(wrong)
-
-
-def test_an_error_without_a_hint_has_no_empty_hint() -> None:
-    span = Span(Source("t", "xw"), 0, 2)
-    assert "hint" not in str(ExpressionSyntaxError("no", span))
-    assert str(CgprimerError("no")) == "no"
-    assert str(CgprimerError("no", hint="yes")) == "no\n  hint: yes"

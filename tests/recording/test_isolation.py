@@ -181,13 +181,10 @@ def test_what_functions_of_pythons_have_saved_goes_with_their_graph() -> None:
 X = Value(np.arange(6.0).reshape(2, 3) + 1.0)
 
 
-def read_names() -> list[str]:
-    """Return pairs of calls by PyTorch's and by numpy's names."""
-    lines = Path(__file__).with_name("pytorch_names.txt").read_text("utf-8").splitlines()
-    return [line for line in lines if not line.startswith("#")]
+NAMES = Path(__file__).with_name("pytorch_names.txt").read_text("utf-8").splitlines()[1:]
 
 
-@pytest.mark.parametrize("calls", read_names())
+@pytest.mark.parametrize("calls", NAMES)
 def test_pytorchs_names_are_what_numpys_are(calls: str) -> None:
     torchs, numpys = (eval(f"lambda x: {call}", {"np": np}) for call in calls.split(" | "))  # noqa: S307
     made, data = torchs(X), numpys(X.data)

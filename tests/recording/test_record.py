@@ -123,13 +123,10 @@ def test_a_network_of_matrices_with_names_from_a_dictionary() -> None:
     assert recording.lines["hidden"].file == __file__
 
 
-def read_calls() -> list[str]:
-    """Return texts of functions of x."""
-    lines = Path(__file__).with_name("recorded_calls.txt").read_text("utf-8").splitlines()
-    return [line for line in lines if not line.startswith("#")]
+CALLS = Path(__file__).with_name("recorded_calls.txt").read_text("utf-8").splitlines()[1:]
 
 
-@pytest.mark.parametrize("call", read_calls())
+@pytest.mark.parametrize("call", CALLS)
 def test_functions_of_numpy_are_written_in_the_language(call: str) -> None:
     names = {"np": np, "DATA": DATA, "grad": grad}
     function = eval(f"lambda x: {call}", names)  # noqa: S307 - of the file
