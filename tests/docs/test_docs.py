@@ -149,8 +149,7 @@ def run_python(text: str, names: dict[str, object], where: str, found: list[Mism
     """
     if ">>>" not in text:
         expected = "".join(f"{line}\n" for line in re.findall(r"^print\(.*\)  # (.*)$", text, re.M))
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
             exec(compile(text, where, "exec"), names)  # noqa: S102 - the documentation is ours
         if printed.getvalue() != expected:
             found.append(Mismatch(where, expected, printed.getvalue()))
@@ -161,19 +160,17 @@ def run_python(text: str, names: dict[str, object], where: str, found: list[Mism
     test = doctest.DocTest(examples, names, where, where, 0, None)
     recorder.run(test, clear_globs=False, out=lambda _: None)
     names.update(test.globs)
-    written = []
+    written = ""
     for piece in pieces:
         if isinstance(piece, str):
-            written.append(piece)
+            written += piece
             continue
-        lines = piece.source.splitlines()
-        written.append("".join(f"{'...' if i else '>>>'} {line}".rstrip() + "\n"
-                               for i, line in enumerate(lines)))  # fmt: skip
-        got = recorder.wrong.get(id(piece))
-        if got is not None:
-            found.append(Mismatch(f"{where}: {lines[0]}", piece.want, got))
-        written.append(piece.want if got is None else got)
-    return "".join(written)
+        got = recorder.wrong.get(id(piece), piece.want)
+        if got != piece.want:
+            found.append(Mismatch(f"{where}: {piece.source.splitlines()[0]}", piece.want, got))
+        prompts = [f">>> {piece.source}".rstrip("\n").replace("\n", "\n... "), ""]
+        written += re.sub(r"(?m)^\.\.\. $", "...", "\n".join(prompts)) + got
+    return written
 
 
 def run_console(text: str, where: str, found: list[Mismatch]) -> str:
