@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import os
 import stat
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from cgprimer.errors import CgprimerError, ShapeError, UsageError
-from cgprimer.support import disk_cache, entry_points, files, validation
+from cgprimer.support import disk_cache, files, validation
 from cgprimer.support.array_elements import insert_elements
 from cgprimer.support.array_values import (
     broadcast_sample_shapes,
@@ -176,16 +174,6 @@ def test_elements_and_rows_are_inserted_into_arrays() -> None:
     for name in ("W[2]", "W[0,3]", "W[0,0,0]", "W[-3]", "x[0]"):
         with pytest.raises(UsageError):
             insert_elements({name: 1.0}, defaults, shapes)
-
-
-def test_entry_points_are_those_of_the_standard_library() -> None:
-    text = (
-        "[a.b]\nx = m.n:C\ny=m:f [extra]\n; comment = 1\n# other = 2\n\n[c] \nx = k:v\nx = late:v\n"
-    )
-    groups: dict[str, dict[str, str]] = {}
-    entry_points._parse_entry_points(io.StringIO(text), groups)
-    assert groups == {"a.b": {"x": "m.n:C", "y": "m:f"}, "c": {"x": "k:v"}}
-    assert EntryPoint("y", "m:f [extra]", "a.b").module == "m"
 
 
 def test_a_registry_refuses_names_in_use_and_unknown_names() -> None:
