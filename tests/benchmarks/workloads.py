@@ -213,22 +213,10 @@ def lecture(samples: int) -> Workload:
 
 def network(name: str, layers: tuple[int, ...], samples: int) -> Workload:
     """Create a network with tanh between its layers, with one scalar expression per unit."""
-    expressions: list[str] = []
-    parameters: list[str] = []
-    previous = inputs = [f"xin{i}" for i in range(layers[0])]
-    for layer, width in enumerate(layers[1:], start=1):
-        last = layer == len(layers) - 1
-        units = [f"xh{layer}_{unit}" for unit in range(width)] if not last else ["xout"]
-        for index, unit in enumerate(units):
-            weights = [f"w{layer}_{index}_{i}" for i in range(len(previous))]
-            bias = f"b{layer}_{index}"
-            products = [f"{w}*{x}" for w, x in zip(weights, previous, strict=True)]
-            total = " + ".join([*products, bias])
-            expressions.append(f"{unit} = {total}" if last else f"{unit} = tanh({total})")
-            parameters += [*weights, bias]
-        previous = units
+    graph = cgprimer.networks.mlp(layers, scalars=True, values=False)
+    expressions = re.findall(r"^x.*", str(graph), re.MULTILINE)
     random = np.random.default_rng(1)
-    columns = {x: random.uniform(-1.0, 1.0, samples) for x in inputs}
+    columns = {x: random.uniform(-1.0, 1.0, samples) for x in graph.inputs}
     truth, start = (
         np.concatenate([
             random.normal(size=after * (before + 1)) / np.sqrt(before + 1)
@@ -237,8 +225,8 @@ def network(name: str, layers: tuple[int, ...], samples: int) -> Workload:
         for _ in range(2)
     )  # fmt: skip
     work = Workload(
-        name, tuple(expressions), tuple(inputs), tuple(parameters), columns,
-        np.zeros(samples), start, layers,
+        name, tuple(expressions), graph.inputs, graph.parameters, columns, np.zeros(samples), start,
+        layers,
     )  # fmt: skip
     hidden = work.points()
     for layer, (weights, bias) in enumerate(work.matrices(truth)):

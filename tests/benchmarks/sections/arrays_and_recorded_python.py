@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,101 +21,12 @@ from ..gradient_peers import jax_gradient, network_form, torch_gradient
 from ..harness import THREADS, Array, Cell, Contestant, Result, Settings, measure, one_row_each
 from ..report import Table, milliseconds
 
-SINGLE = np.float32
-RATE = 1e-6
-BATCH = 64
-
-
-def _flat(arrays: Any) -> Array:
-    """Return the elements of several arrays as one vector."""
-    return np.concatenate([np.ravel(array) for array in arrays])
-
-
-class TrainingStep:
-    """A training step of 784-128-10 with ReLU and cross-entropy, in single precision."""
-
-    TEXT = """
-    input x[784]; parameter W1[784,128], b1[128], W2[128,10], b2[10]
-    h = relu(x @ W1 + b1)
-    y = h @ W2 + b2
-    output y
-    """
-    LOSS = f"-sum(target*log_softmax(out))/{BATCH}"  # the mean over the batch
-
-    def __init__(self) -> None:
-        random = np.random.default_rng(0)
-        self.x = random.normal(size=(BATCH, 784)).astype(SINGLE)
-        self.labels = random.integers(0, 10, BATCH)
-        self.classes = np.eye(10, dtype=SINGLE)[self.labels]
-        shapes = [(784, 128), (128,), (128, 10), (10,)]
-        self.start = [(random.normal(size=s) / s[0] ** 0.5).astype(SINGLE) for s in shapes]
-
-    def prepare_values(self) -> Contestant:
-        """Prepare ``Value`` objects, which record the step each time."""
-        parameters = w1, b1, w2, b2 = [Value(p) for p in self.start]
-        inputs = Value(self.x, requires_grad=False)
-        classes = Value(self.classes, requires_grad=False)
-
-        def step() -> Any:
-            out = (inputs @ w1 + b1).relu() @ w2 + b2
-            loss = -(out.log_softmax(1) * classes).sum() / BATCH
-            for p in parameters:
-                p.zero_grad()
-            loss.backward()
-            with no_grad():
-                for p in parameters:
-                    p -= RATE * p.grad  # noqa: PLW2901
-            return loss.item(), [p.grad for p in parameters]
-
-        return Contestant(step, lambda result: (result[0], _flat(result[1])))
-
-    def prepare_recorded(self) -> Contestant:
-        """Prepare a graph that is recorded once."""
-
-        def network(x: Any, W1: Any, b1: Any, W2: Any, b2: Any) -> Any:
-            return np.maximum(x @ W1 + b1, 0.0) @ W2 + b2
-
-        sample = Value(self.x[0], requires_grad=False)
-        return self._prepare_graph(record(network, sample, *self.start).graph)
-
-    def prepare_text(self) -> Contestant:
-        return self._prepare_graph(parse(self.TEXT))
-
-    def _prepare_graph(self, graph: ExpressionGraph) -> Contestant:
-        objective = Objective(graph, loss=self.LOSS, dtype="float32", samples=BATCH * 1000)
-        data = Dataset.from_arrays({"x": self.x}, {graph.outputs[0]: self.classes})
-        columns = objective.columns(data)
-        values = _flat(self.start)
-
-        def step() -> Any:
-            nonlocal values
-            loss, gradient = objective.sums(columns, values, BATCH)
-            values, _ = SGD.update(values, gradient, (), RATE)
-            return loss, gradient
-
-        return Contestant(step, lambda result: result)
-
-    def prepare_torch(self) -> Contestant:
-        import torch
-
-        torch.set_num_threads(THREADS)
-        parameters = w1, b1, w2, b2 = [torch.tensor(p, requires_grad=True) for p in self.start]
-        inputs, targets = torch.tensor(self.x), torch.tensor(self.labels)
-
-        def step() -> Any:
-            out = torch.relu(inputs @ w1 + b1) @ w2 + b2
-            loss = torch.nn.functional.cross_entropy(out, targets)
-            for p in parameters:
-                p.grad = None
-            loss.backward()
-            with torch.no_grad():
-                for p in parameters:
-                    p -= RATE * p.grad  # noqa: PLW2901
-            return loss.item(), [p.grad for p in parameters]
-
-        return Contestant(step, lambda result: (result[0], _flat(result[1])))
-
-
+TEXT = """
+input x[784]; parameter W1[784,128], b1[128], W2[128,10], b2[10]
+h = relu(x @ W1 + b1)
+y = h @ W2 + b2
+output y
+"""
 TABLES = (
     Table(("function", "contestant"), {"time": milliseconds}),
     Table(("network and samples", "contestant"), {"time": milliseconds}),
@@ -194,35 +104,99 @@ def _loop(operations: int, budget: float) -> Iterator[Cell]:
 
 
 def _training_step(budget: float) -> Iterator[Cell]:
-    step = TrainingStep()
+    """Yield the times of a step of 784-128-10 with ReLU and cross-entropy, in float32."""
+    random, rate, n = np.random.default_rng(0), 1e-6, 64
+    x = random.normal(size=(n, 784)).astype("float32")
+    labels = random.integers(0, 10, n)
+    classes = np.eye(10, dtype="float32")[labels]
+    shapes = [(784, 128), (128,), (128, 10), (10,)]
+    start = [(random.normal(size=s) / s[0] ** 0.5).astype("float32") for s in shapes]
+
+    def flat(arrays: Any) -> Array:
+        return np.concatenate([np.ravel(array) for array in arrays])
+
+    def descend(parameters: Any) -> None:
+        for p in parameters:
+            p -= rate * p.grad  # noqa: PLW2901
+
+    def with_values() -> Contestant:
+        parameters = w1, b1, w2, b2 = [Value(p) for p in start]
+        inputs, targets = (Value(v, requires_grad=False) for v in (x, classes))
+
+        def step() -> Any:
+            out = (inputs @ w1 + b1).relu() @ w2 + b2
+            loss = -(out.log_softmax(1) * targets).sum() / n
+            for p in parameters:
+                p.zero_grad()
+            loss.backward()
+            with no_grad():
+                descend(parameters)
+            return loss.item(), [p.grad for p in parameters]
+
+        return Contestant(step, lambda result: (result[0], flat(result[1])))
+
+    def network(x: Any, W1: Any, b1: Any, W2: Any, b2: Any) -> Any:
+        return np.maximum(x @ W1 + b1, 0.0) @ W2 + b2
+
+    def with_graph(create: Callable[[], ExpressionGraph]) -> Contestant:
+        graph = create()
+        loss = f"-sum(target*log_softmax(out))/{n}"  # the mean over the batch
+        objective = Objective(graph, loss=loss, dtype="float32", samples=n * 1000)
+        columns = objective.columns(Dataset.from_arrays({"x": x}, {graph.outputs[0]: classes}))
+        values = flat(start)
+
+        def step() -> Any:
+            nonlocal values
+            loss, gradient = objective.sums(columns, values, n)
+            values, _ = SGD.update(values, gradient, (), rate)
+            return loss, gradient
+
+        return Contestant(step, lambda result: result)
+
+    def with_torch() -> Contestant:
+        import torch
+
+        torch.set_num_threads(THREADS)
+        parameters = w1, b1, w2, b2 = [torch.tensor(p, requires_grad=True) for p in start]
+        inputs, targets = torch.tensor(x), torch.tensor(labels)
+
+        def step() -> Any:
+            out = torch.relu(inputs @ w1 + b1) @ w2 + b2
+            loss = torch.nn.functional.cross_entropy(out, targets)
+            for p in parameters:
+                p.grad = None
+            loss.backward()
+            with torch.no_grad():
+                descend(parameters)
+            return loss.item(), [p.grad for p in parameters]
+
+        return Contestant(step, lambda result: (result[0], flat(result[1])))
+
+    sample = Value(x[0], requires_grad=False)
     makers = {
-        "cgprimer": step.prepare_values,
-        "cgprimer, recorded once": step.prepare_recorded,
-        "cgprimer, from text": step.prepare_text,
-        "torch eager": step.prepare_torch,
+        "cgprimer": with_values,
+        "cgprimer, recorded once": lambda: with_graph(
+            lambda: record(network, sample, *start).graph
+        ),
+        "cgprimer, from text": lambda: with_graph(lambda: parse(TEXT)),
+        "torch eager": with_torch,
     }
-    figures = measure(makers, budget, expected=step.prepare_text().result(), tolerance=1e-3)
+    expected = with_graph(lambda: parse(TEXT)).result()
+    figures = measure(makers, budget, expected=expected, tolerance=1e-3)
     yield from one_row_each(figures, "784-128-10, batch 64, a training step, float32")
 
 
 def _network(sizes: tuple[int, ...], samples: int, budget: float) -> Iterator[Cell]:
     """Yield the times of loss and gradient of a network with tanh between its layers."""
     random = np.random.default_rng(0)
-    start: dict[str, Array] = {}
-    declarations, expressions, depth = [], ["h0 = x"], len(sizes) - 1
-    for k, (n, m) in enumerate(pairwise(sizes), start=1):
-        start[f"W{k}"], start[f"b{k}"] = random.normal(size=(m, n)) / n**0.5, random.normal(size=m)
-        declarations.append(f"W{k}[{m},{n}], b{k}[{m}]")
-        layer = f"W{k} @ {f'h{k - 1}' if k > 1 else 'x'} + b{k}"
-        expressions.append(f"h{k} = tanh({layer})" if k < depth else f"y = {layer}")
-    header = f"input x[{sizes[0]}]; parameter {', '.join(declarations)}"
-    graph = cgprimer.parse("\n".join([header, *expressions[1:], "output y"]))
+    graph = cgprimer.networks.mlp(sizes)
     x, y = random.uniform(-1, 1, (samples, sizes[0])), random.normal(size=(samples, sizes[-1]))
-    form = network_form(list(start.values()), x, y)
+    start = [np.reshape(graph.values[name], graph.shapes[name]) for name in graph.parameters]
+    form = network_form(start, x, y)
 
     def prepare_engine(engine: str) -> Contestant:
         objective = Objective(graph, engine=engine, samples=samples * 1000)
-        columns = objective.columns(cgprimer.Dataset.from_arrays({"x": x}, {"y": y}))
+        columns = objective.columns(Dataset.from_arrays({"x": x}, {graph.outputs[0]: y}))
         values = form.vector(form.start)
         return Contestant(lambda: objective.sums(columns, values, samples), lambda r: r)
 
