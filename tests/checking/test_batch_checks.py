@@ -7,7 +7,6 @@ import io
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import types
@@ -87,7 +86,6 @@ def test_levels_of_feedback_say_less_and_less(folder: Path, results: list[Result
     assert str(bob.at("points")) == bob.at("points").only_wrong() == "bob.py: 0 of 3 points"
     assert repr(bob) == "<Result bob.py: 0 of 3 points>"
     assert [(cyd.at(level).points, cyd.at(level).possible) for level in LEVELS] == [(1, 3)] * 3
-    assert pytest.importorskip("IPython.lib.pretty").pretty(bob) == str(bob)  # in a notebook
 
 
 def test_a_result_is_read_back_as_it_was(results: list[Result]) -> None:
@@ -113,7 +111,7 @@ def test_a_folder_gives_a_table_a_page_and_a_journal(folder: Path) -> None:
     ]
     page = (here / "class.html").read_text()
     assert "<title>half: class</title>" in page
-    assert "<bdi>bob</bdi>, <bdi>eve</bdi>" in page
+    assert "<bdi>bob</bdi>, <bdi>eve</bdi>" in page  # names may be written from right to left
     again = run("check", "half", "notes.txt", "class", cwd=here)
     assert again.returncode == 0, again.stderr
     approved(again.stderr, "5")
@@ -142,57 +140,26 @@ def test_one_loop_among_many_costs_only_itself(folder: Path) -> None:
     approved(str(results[1].failure), "1 s")
 
 
-INTERRUPTED = """
-import signal, sys
-from pathlib import Path
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
-from cgprimer.cli import check_command as group, main
-from tests.checking import halves
+def test_an_interrupted_run_gives_what_it_has_and_goes_on(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, check_right = folder.parent, halves.check_half
 
-def slow(submission, limits):
-    print(Path(submission).name, flush=True)
-    return halves.check_half(submission, limits)
+    def interrupt(submission: Any, limits: Limits) -> Result:
+        if Path(submission).name == "dan.py":  # the last one, since eve's is bob's
+            raise KeyboardInterrupt
+        return check_right(submission, limits)
 
-made = halves.half_check
-halves.half_check = lambda text: halves.Check("half", text, slow, parts=halves.PARTS)
-group._KINDS["half"] = "Halves."
-group.command.commands.data["half"] = lambda: halves.command
-sys.argv = ["cgprimer", "check", "half", "notes.txt", "class"]
-main()
-"""
-
-
-@pytest.mark.slow
-def test_an_interrupted_run_gives_what_it_has_and_goes_on(folder: Path) -> None:
-    (folder / "cyd.py").write_text("import time\ntime.sleep(60)\n" + RIGHT)
-    here = folder.parent
-    root = str(Path(__file__).resolve().parents[2])
-    with subprocess.Popen(
-        [sys.executable, "-c", INTERRUPTED],
-        cwd=here,
-        env={**os.environ, "PYTHONPATH": root},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            assert process.stdout is not None
-            lines = [process.stdout.readline() for _ in range(3)]  # the third is being checked
-            process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=60)
-        finally:
-            process.kill()
-    assert lines == ["ann.py\n", "bob.py\n", "cyd.py\n"]
-    assert process.returncode == 130, err
-    assert "Traceback" not in err
-    assert "checked 3 of 5 submissions" in err  # eve's is bob's
-    assert "repeat the command to continue" in err
-    assert "ann.py" in out
-    assert (here / "class.csv").read_text().count("\n") == 4
-    (folder / "cyd.py").write_text(ONE)
+    monkeypatch.setattr(halves, "check_half", interrupt)
+    done = run("check", "half", "notes.txt", "class", cwd=here)
+    assert done.returncode == 130, done.stderr
+    approved(done.stderr, "4 of 5")
+    assert "ann.py" in done.stdout
+    assert (here / "class.csv").read_text().count("\n") == 5
+    monkeypatch.setattr(halves, "check_half", check_right)
     done = run("check", "half", "notes.txt", "class", cwd=here)
     assert done.returncode == 0, done.stderr
-    approved(done.stderr, "3")
+    approved(done.stderr, "4")
     assert (here / "class.csv").read_text().count("\n") == 6
 
 
@@ -370,12 +337,6 @@ def test_a_failure_has_no_points() -> None:
         result.require("smal")
 
 
-def test_names_from_right_to_left_are_isolated() -> None:
-    parts = (Part("w", 1.0, 0.0, "wrong", "sign"),)
-    results = [Result("gradient", f"{name}.py", parts) for name in ("محمد", "bob")]
-    assert "<bdi>محمد</bdi>, <bdi>bob</bdi>" in render_class_page(results, "")
-
-
 def test_text_from_outside_is_escaped_wherever_it_goes() -> None:
     page = render_class_page([hostile()], HOSTILE)
     assert "<script>" not in page
@@ -393,9 +354,7 @@ def test_text_from_outside_is_escaped_wherever_it_goes() -> None:
 
 def test_junit_has_the_structure_that_servers_read(results: list[Result]) -> None:
     untimed = [replace(result, seconds=0.5) for result in results]
-    text = approved(format_junit_xml(untimed))
-    root = xml.fromstring(text)
-    assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("10", "5", "2")
+    approved(format_junit_xml(untimed))
     only = xml.fromstring(format_junit_xml([results[1].at("points")]))
     assert [case.get("name") for case in only.iter("testcase")] == ["half"]
     assert "sign" not in xml.tostring(only, encoding="unicode")

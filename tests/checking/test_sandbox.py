@@ -448,18 +448,25 @@ def test_the_folders_of_a_killed_grader_are_removed_by_the_next(
     assert list(temporary.iterdir()) == []
 
 
-def test_a_sandbox_that_starts_at_the_second_try_is_no_failure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_interrupted", [False, True])
+def test_a_sandbox_that_does_not_start_is_tried_again_unless_it_was_stopped(
+    is_interrupted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real, calls = sandbox._run_process, []
     monkeypatch.setattr(time, "sleep", lambda seconds: None)
 
     def attend(*arguments: Any) -> Any:
         calls.append(1)
+        if is_interrupted:
+            sandbox.stop_submissions()
         if len(calls) == 1:
             raise BlockingIOError(11, "Resource temporarily unavailable")
         return real(*arguments)
 
     monkeypatch.setattr(sandbox, "_run_process", attend)
-    assert answers(tmp_path, G).values == RIGHT
-    assert len(calls) == 2
+    if is_interrupted:
+        with pytest.raises(sandbox.MachineError):
+            answers(tmp_path, G)
+    else:
+        assert answers(tmp_path, G).values == RIGHT
+    assert len(calls) == (1 if is_interrupted else 2)
