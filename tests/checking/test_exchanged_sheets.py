@@ -50,10 +50,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def check_folder(folder: Path, *students: Student) -> dict[str, Any]:
+def check_folder(folder: Path) -> dict[str, Any]:
     check = build_trace_check(folder / "homework/grader/sheets.json")
-    files = find_submissions([folder / "answers"], check.endings)
-    results = check_all(check, files, Limits(), students=students).results
+    results = check_all(
+        check, find_submissions([folder / "answers"], check.endings), Limits()
+    ).results
     return {result.submission: result for result in results}
 
 
@@ -70,11 +71,6 @@ def test_a_copy_of_another_students_form_gets_no_points_and_a_remark(folder: Pat
     shutil.copy(answers / "17.csv", answers / "18.csv")
     done = run("check", "trace", "homework/grader/sheets.json", "answers", cwd=folder)
     assert done.returncode == 0, done.stderr
-    assert [line.split()[:3] for line in done.stdout.splitlines()[2:5]] == [
-        ["17.csv", "20", "20"],
-        ["18.csv", "0", "20"],
-        ["19.csv", "20", "20"],
-    ]
     assert f"18.csv: {SAID}" in done.stderr
     assert "18.csv and 17.csv have identical contents" in done.stderr
     rows = list(csv.DictReader((folder / "answers.csv").read_text().splitlines()))
@@ -86,18 +82,15 @@ def test_a_copy_of_another_students_form_gets_no_points_and_a_remark(folder: Pat
     assert again.stdout == done.stdout  # from the journal, which has one result for both files
 
 
-def test_one_file_is_told_in_text_and_json(folder: Path) -> None:
+def test_one_file_is_told(folder: Path) -> None:
     shutil.move(folder / "answers/17.csv", folder / "bob-stone.csv")
-    what = ("check", "trace", folder / "homework/grader/sheets.json", folder / "bob-stone.csv")
-    text = run(*what).stdout
-    assert text.startswith("bob-stone.csv: 0 of 20 points\n")
-    assert SAID in text
-    data = read_json(*what)
+    what = folder / "homework/grader/sheets.json", folder / "bob-stone.csv"
+    data = read_json("check", "trace", *what)
     assert (data["points"], data["possible"]) == (0, 20)
     assert data["failure"]["message"] == SAID
     assert {(part["points"], part["verdict"]) for part in data["parts"]} == {(0, "not run")}
     with pytest.raises(DataError, match=SAID):
-        cgprimer.check_trace(what[2], what[3])
+        cgprimer.check_trace(*what)
 
 
 def test_the_name_of_a_students_folder_counts(folder: Path) -> None:
@@ -111,9 +104,9 @@ def test_the_name_of_a_students_folder_counts(folder: Path) -> None:
     assert results["18"].failure.message == SAID
 
 
-@pytest.mark.parametrize("name", ["sheet", "homework 1", "17 (2)", "stone", "bob", "lee", "dan"])
-def test_names_of_nobody_keep_their_points(name: str, folder: Path) -> None:
-    shutil.move(folder / "answers/17.csv", folder / f"answers/{name}.csv")
+def test_names_of_nobody_keep_their_points(folder: Path) -> None:
+    for name in ("sheet", "homework 1", "17 (2)", "stone", "bob", "lee", "dan"):
+        shutil.copy(folder / "answers/17.csv", folder / f"answers/{name}.csv")
     assert {result.points for result in check_folder(folder).values()} == {20}
 
 
