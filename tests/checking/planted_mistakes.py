@@ -15,7 +15,7 @@ from cgprimer import ExpressionGraph, networks
 from cgprimer.course.checks.check_results import Part
 from cgprimer.course.checks.gradient_check import GradientCheck, build_gradient_check
 from cgprimer.course.checks.question_points import select_arguments
-from tests.checking.students import FUNCTIONS, Habits, Node, Student
+from tests.checking.students import FUNCTIONS, Habits, Node, Student, list_uses
 
 Point = Mapping[str, Any]
 Function = Callable[[Point], dict[str, float]]
@@ -178,37 +178,17 @@ def _differences(steps: tuple[float, ...]) -> Any:
 
 
 def inner(graph: ExpressionGraph, number: int) -> Any:
-    if not _functions(graph):
+    lines = [line for function, line in list_uses(graph) if function in FUNCTIONS]
+    if not lines:
         return None
 
     def elsewhere(node: Node) -> float | None:
-        if node.function not in FUNCTIONS or not node.operands[0].operands:
-            return None
-        return node.operands[0].operands[number % len(node.operands[0].operands)].value
+        inner = node.operands[0].operands if node.function in FUNCTIONS else ()
+        is_here = inner and node.line == lines[number % len(lines)]
+        return inner[number % len(inner)].value if is_here else None
 
     check = asked(graph, number)
-    one = _functions(graph)[number % len(_functions(graph))].line
-    only = lambda node: elsewhere(node) if node.line == one else None  # noqa: E731
-    return check, with_habits(check, Habits(elsewhere=only))
-
-
-def _functions(graph: ExpressionGraph) -> list[Node]:
-    """The nodes that are functions of one operand, at some point."""
-    point = {**dict.fromkeys((*graph.inputs, *graph.parameters), 0.6), **graph.values}
-    found, seen = [], set()
-
-    def walk(node: Node) -> None:
-        if id(node) in seen:
-            return
-        seen.add(id(node))
-        if node.function in FUNCTIONS:
-            found.append(node)
-        for operand in node.operands:
-            walk(operand)
-
-    for node in Student(graph).nodes(point).values():
-        walk(node)
-    return found
+    return check, with_habits(check, Habits(elsewhere=elsewhere))
 
 
 PLANTED: dict[str, Planter] = {

@@ -35,6 +35,19 @@ for signature, value, slopes in TABLES["primitives"]:
 FUNCTIONS = {row[0][:-3] for row in TABLES["primitives"] if row[0].endswith("(a)")} - {"neg"}
 
 
+def list_uses(graph: ExpressionGraph) -> Iterator[tuple[str, str]]:
+    """Yield the function of each operation of a graph, and its line."""
+
+    def walk(tree: Any, line: str) -> Iterator[tuple[str, str]]:
+        for argument in getattr(tree, "arguments", ()):
+            yield from walk(argument, line)
+        if isinstance(tree, Apply):
+            yield tree.primitive, line
+
+    for line, tree in graph.definitions.items():
+        yield from walk(tree, line)
+
+
 @dataclass
 class Node:
     """A value, what it was computed from, and its partials."""

@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -77,7 +78,7 @@ def test_each_stage_of_the_solution_is_right(number: int) -> None:
 
 @pytest.mark.parametrize("engine", sample([CLOSURES, *select("right: .*")], 3), ids=str)
 def test_other_right_engines_are_not_accused(engine: Submission) -> None:
-    for number in (10,) if engine.note == "losses" else (2, 5, 6):
+    for number in (10,) if engine.note == "losses" else (2, 4, 5, 6):
         result = cgprimer.check_engine(engine.define(), number)
         assert result.points == result.possible, [str(part) for part in result.parts]
         assert set(result.mistakes) <= WARNINGS
@@ -175,7 +176,6 @@ def test_only_similar_names_are_to_be_renamed() -> None:
     result = cgprimer.check_engine(changed("-zero_grad\n+zero_grads\n"), 6)
     approved(result.parts[0].message, "`zero_grads` ... `zero_grad`")
     result = cgprimer.check_engine(define_names("def sigmoid(x): return x\n"), 7)
-    assert result.parts[0].verdict == "not run"
     assert "sigmoid" not in result.parts[0].message
 
 
@@ -290,30 +290,15 @@ def test_an_endless_engine_leaves_the_other_stages(engine: Submission, tmp_path:
 
 
 def test_a_submission_that_ends_again_and_again_is_not_started_for_every_stage(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    starts = []
-    original = engine_check.run_submission
-
-    def counted(*args: Any, **more: Any) -> Any:
-        starts.append(1)
-        return original(*args, **more)
-
-    monkeypatch.setattr(engine_check, "run_submission", counted)
     file = tmp_path / "cyd.py"
     file.write_text("import os\nValue = lambda *a: os._exit(3)\n")
-    result = cgprimer.check_engine(file)
-    assert len(starts) == 4
+    run = engine_check.run_submission
+    with mock.patch.object(engine_check, "run_submission", wraps=run) as runs:
+        result = cgprimer.check_engine(file)
+    assert runs.call_count == 4
     assert (len(result.parts), result.points) == (10, 0)
-
-
-def test_a_backward_pass_may_free_the_graph() -> None:
-    names = changed(
-        "+_b = Value.backward\n+def backward(self):\n+    order = topological_order(self)\n"
-        "+    _b(self)\n+    for v in order: v.parents = ()\n+Value.backward = backward\n"
-    )
-    result = cgprimer.check_engine(names, 4)
-    assert result.points == result.possible, str(result)
 
 
 JUNK: tuple[Any, ...] = (

@@ -178,10 +178,10 @@ def test_errors_have_their_line(tmp_path: Path) -> None:
     assert "nothing" in text
 
 
-@pytest.mark.parametrize("junk", ["None", "'x'", "{}", "[[]]", "[None]*3", "float('nan')", "p"])
-def test_any_result_of_a_step_is_judged(junk: str) -> None:
-    text = f"class Adam:\n    def step(self, p, g):\n        return {junk}\n"
-    assert cgprimer.check_optimizer(define_names(text)).points == 0
+def test_any_result_of_a_step_is_judged() -> None:
+    for junk in ("None", "'x'", "{}", "[[]]", "[None]*3", "float('nan')", "p"):
+        text = f"class Adam:\n    def step(self, p, g):\n        return {junk}\n"
+        assert cgprimer.check_optimizer(define_names(text)).points == 0, junk
 
 
 @pytest.mark.parametrize(("template", "name"), [("momentum", "Momentum"), ("function", "sgd")])

@@ -16,7 +16,7 @@ from cgprimer.course.checks import gradient_check as gradient_module
 from cgprimer.course.checks.gradient_check import GradientCheck, build_gradient_check
 from cgprimer.course.checks.question_points import select_arguments
 from tests.checking.planted_mistakes import UNITS, Function, answers, random_graph, with_habits
-from tests.checking.students import TABLES, Formula, Habits, Node, compile_formula
+from tests.checking.students import TABLES, Formula, Habits, Node, compile_formula, list_uses
 from tests.checking.submissions import sample
 
 # Of each piecewise function the partials that a wrong program uses, by what is wrong.
@@ -55,17 +55,10 @@ def program(check: GradientCheck, mistake: Mistake | None = None) -> Function:
 def list_mistakes(graph: ExpressionGraph) -> Iterator[Mistake]:
     """Yield every mistake of a graph: in one line, and in all lines with a function."""
     used: dict[str, list[str]] = {}
-
-    def walk(tree: Any, line: str) -> None:
-        if getattr(tree, "primitive", "") in WRONG:
-            used.setdefault(tree.primitive, []).append(line)
-        for argument in getattr(tree, "arguments", ()):
-            walk(argument, line)
-
-    for line, tree in graph.definitions.items():
-        walk(tree, line)
+    for function, line in list_uses(graph):
+        used.setdefault(function, []).append(line)
     for function, lines in used.items():
-        for kind in WRONG[function]:
+        for kind in WRONG.get(function, ()):
             yield from (Mistake(function, kind, line) for line in dict.fromkeys(lines))
             if len({*lines}) > 1:
                 yield Mistake(function, kind)
