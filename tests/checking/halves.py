@@ -37,11 +37,10 @@ def check_half(submission: Submission, limits: Limits | None = None) -> Result:
             parts.append(Part(part, points, 0, "not run", "", str(value)))
         elif value == right:
             parts.append(Part(part, points, points, "right"))
-        elif value == -right:
-            lines = ("it was negative",)
-            parts.append(Part(part, points, 0, "wrong", "sign", "the sign is wrong", lines))
         else:
-            parts.append(Part(part, points, 0, "wrong", "", "it is not half of it"))
+            mistake = ("sign", "the sign is wrong", ("it was negative",))
+            details = mistake if value == -right else ("", "it is not half of it")
+            parts.append(Part(part, points, 0, "wrong", *details))
     return answers.add_run_to(Result("half", name, tuple(parts)))
 
 

@@ -152,7 +152,7 @@ def overwriting(graph: ExpressionGraph, number: int) -> Any:
     return check, with_habits(check, Habits(overwrites=("all", "line")[number % 2]))
 
 
-def _differences(steps: tuple[float, ...]) -> Any:
+def differences(steps: tuple[float, ...]) -> Any:
     def plant(graph: ExpressionGraph, number: int) -> Any:
         check = asked(graph, number)
         student, of = Student(check.question.graph), check.question.of
@@ -194,8 +194,8 @@ def inner(graph: ExpressionGraph, number: int) -> Any:
 PLANTED: dict[str, Planter] = {
     "one path of several": one_path,
     "= instead of +=": overwriting,
-    "difference step too large": _differences((1e-1, 1e-2, 3e-3, 1e-3)),
-    "difference step too small": _differences((1e-10, 1e-11, 1e-12, 1e-13)),
+    "difference step too large": differences((1e-1, 1e-2, 3e-3, 1e-3)),
+    "difference step too small": differences((1e-10, 1e-11, 1e-12, 1e-13)),
     "inner function not evaluated": inner,
 }
 

@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 
 import cgprimer
+from cgprimer import networks
 from cgprimer.course.checks.check_results import Part
 from cgprimer.course.checks.gradient_check import GradientCheck, build_gradient_check
 from tests.approval import approved, refused
 from tests.checking.planted_mistakes import (
     STEEP,
     answers,
+    differences,
     graphs,
     random_graph,
     right,
@@ -369,57 +371,27 @@ def test_a_table_with_a_wrong_slope_is_not_believed() -> None:
 
 # --- other precisions and difference quotients ---------------------------------------------------
 
-NETWORK = "input x[3]; parameter W[5,3], b[5], v[5], c\ny = v @ {}(W @ x + b) + c; output y"
 
-
-@pytest.mark.parametrize(
-    ("step", "verdict"),
-    sample([(1e-2, "suspicious"), (1e-4, "right"), (1e-5, "right"), (1e-6, "right")], 4),
-)
-def test_good_differences_of_many_parameters_are_right(step: float, verdict: str) -> None:
+@pytest.mark.parametrize("step", sample([1e-2, 1e-4, 1e-5, 1e-6], 2))
+def test_good_differences_of_many_parameters_are_right(step: float) -> None:
     """Some slopes are small wherever one looks: differences are as good as they can be."""
-
-    def gradient(x: Any, W: Any, b: Any, v: Any, c: Any) -> Any:
-        start = np.concatenate([np.ravel(weights) for weights in (W, b, v, c)])
-
-        def value(weights: Any) -> Any:
-            W, b, v, c = weights[:15].reshape(5, 3), weights[15:20], weights[20:25], weights[25]
-            return v @ np.tanh(W @ np.array(x) + b) + c
-
-        moves = step * np.eye(len(start))
-        return np.array([(value(start + m) - value(start - m)) / (2 * step) for m in moves])
-
-    parts = check(NETWORK.format("tanh"), gradient, points=10)
-    assert {parts[name].verdict for name in "Wb"} == {verdict}
+    one, gradient = differences((step,))(networks.mlp([3, 4, 1], scalars=True), 3)
+    expected = {"right", "suspicious"} if step == 1e-2 else {"right"}
+    assert {part.verdict for part in one.grade(answers(one, gradient)).parts} == expected
 
 
 @pytest.mark.parametrize(
     ("activation", "settings"),
-    sample([(activation, settings) for settings in ({}, {"loss": "squared-error", "batch": 4})
-            for activation in ("relu", "tanh")], 4),
-)  # fmt: skip
+    sample([("relu", {}), ("tanh", {}), ("tanh", {"loss": "squared-error", "batch": 4})], 3),
+)
 def test_single_precision_is_right(activation: str, settings: dict[str, Any]) -> None:
-    single = np.float32
-
-    def differentiate(x: Any, target: Any, W: Any, b: Any, v: Any, c: Any) -> list[Any]:
-        z = W @ np.array(x, single) + b
-        h = np.tanh(z) if activation == "tanh" else np.maximum(z, single(0))
-        slope = single(1) - h * h if activation == "tanh" else (z > 0).astype(single)
-        bar = single(2) * (v @ h + c - single(target)) if settings else single(1)
-        delta = bar * v * slope
-        return [np.outer(delta, np.array(x, single)), delta, bar * h, bar]
-
-    def gradient(x: Any, target: Any = 0, factor: int = 1, **weights: Any) -> Any:
-        arrays = [np.array(weights[n], single) for n in "Wbvc"]
-        batch = list(zip(x, target, strict=True)) if settings else [(x, target)]
-        rows = [differentiate(*one, *arrays) for one in batch]
-        means = [sum(parts) / single(len(rows)) for parts in zip(*rows, strict=True)]
-        return {n: (factor * np.asarray(m)).tolist() for n, m in zip("Wbvc", means, strict=True)}
-
-    graph = NETWORK.format(activation)
-    parts = check(graph, gradient, **settings)
-    assert {(part.verdict, part.mistake) for part in parts.values()} == {("right", "")}
-    assert verdicts(graph, lambda **point: gradient(factor=2, **point), **settings) == {"wrong"}
+    graph = networks.mlp([2, 3, 1], activation=activation, scalars=True)
+    one = build_gradient_check(graph, **settings)
+    gradient = with_habits(one, Habits(rounded=lambda value: float(np.float32(value))))
+    for factor, expected in ((1, "right"), (2, "wrong")):
+        wrong = lambda point, k=factor: {n: k * v for n, v in gradient(point).items()}  # noqa: E731
+        parts = one.grade(answers(one, wrong)).parts
+        assert {part.verdict for part in parts} == {expected}
 
 
 def test_single_precision_is_noted() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,35 +33,27 @@ ASKED: tuple[dict[str, Any], ...] = (
 SMOOTH = {"logaddexp", "asec", "acsc", "acsch", "stop_gradient"}  # or no derivative of their own
 
 
-class Mistake(NamedTuple):
-    """Wrong partials of a piecewise function: in one line, or in all of them."""
-
-    function: str
-    kind: str
-    line: str = ""
+Mistake = tuple[str, str, str]  # function, wrong partials, and the line; "" for all lines
 
 
-def program(check: GradientCheck, mistake: Mistake | None = None) -> Function:
+def program(check: GradientCheck, mistake: Mistake = ("", "", "")) -> Function:
     """Return a student's gradient for a check; of a batch, sample by sample."""
+    function, kind, line = mistake
 
     def partials(node: Node) -> Any:
-        if mistake and node.function == mistake.function and mistake.line in ("", node.line):
-            return WRONG[mistake.function][mistake.kind](*node.numbers)
-        return None
+        is_wrong = node.function == function and line in ("", node.line)
+        return WRONG[function][kind](*node.numbers) if is_wrong else None
 
     return with_habits(check, Habits(partials=partials))
 
 
 def list_mistakes(graph: ExpressionGraph) -> Iterator[Mistake]:
     """Yield every mistake of a graph: in one line, and in all lines with a function."""
-    used: dict[str, list[str]] = {}
-    for function, line in list_uses(graph):
-        used.setdefault(function, []).append(line)
-    for function, lines in used.items():
-        for kind in WRONG.get(function, ()):
-            yield from (Mistake(function, kind, line) for line in dict.fromkeys(lines))
-            if len({*lines}) > 1:
-                yield Mistake(function, kind)
+    uses = {use for use in list_uses(graph) if use[0] in WRONG}
+    functions = [function for function, _ in uses]
+    uses |= {(function, "") for function in functions if functions.count(function) > 1}
+    for function, line in sorted(uses):
+        yield from ((function, kind, line) for kind in WRONG[function])
 
 
 ALONE = {
@@ -72,7 +64,7 @@ ALONE = {
 }  # fmt: skip
 
 
-def verdicts(check: GradientCheck, mistake: Mistake | None = None) -> dict[str, str]:
+def verdicts(check: GradientCheck, mistake: Mistake = ("", "", "")) -> dict[str, str]:
     result = check.grade(answers(check, program(check, mistake)))
     return {part.name: part.verdict for part in result.parts}
 
@@ -103,7 +95,7 @@ def test_a_wrong_mask_is_found(function: str, settings: dict[str, Any]) -> None:
     assert {*verdicts(check).values()} == {"right"}
     for mistake in list_mistakes(check.question.graph):
         wrong = differs(check, check, mistake)
-        assert wrong or mistake.function != function, mistake
+        assert wrong or mistake[0] != function, mistake
         found = verdicts(check, mistake)
         assert "right" not in {found[name] for name in wrong}, (mistake, found)
 

@@ -246,44 +246,33 @@ def test_no_right_value_stands_in_a_result() -> None:
 
 
 def filled(sheet: Exercise, kind: str) -> str:
-    """The form of a format, with right answers."""
+    """The form of a format, with right answers: numbers as numbers, all else as texts."""
     answers = right(sheet)
+    header, *lines = sheet.to_csv().splitlines()
+    rows = [line.split(",") for line in lines]
+    ordered = [answers[int(place), row, column] for _, place, row, column, _ in rows]
     if kind == "md":
         return sheet.to_markdown(solution=True)
     if kind == "json":
-        own: dict[int, dict[str, dict[str, str]]] = {}
-        for (place, row, column), text in answers.items():
+        own: dict[str, dict[str, dict[str, str]]] = {}
+        for (_, place, row, column, _), text in zip(rows, ordered, strict=True):
             own.setdefault(place, {}).setdefault(row, {})[column] = text
         return json.dumps({"sheet": sheet.identifier, "answers": own})
     if kind == "csv":
-        lines = sheet.to_csv().splitlines()
-        return "\n".join([lines[0], *(f'{line}"{answers[place_of(line)]}"' for line in lines[1:])])
+        filled_lines = (f'{line}"{text}"' for line, text in zip(lines, ordered, strict=True))
+        return "\n".join([header, *filled_lines])
+    texts = (t if re.fullmatch(r"-?[\d.]+", t) else json.dumps(t) for t in ordered)
+
+    def fill(source: str) -> str:
+        return re.sub('(?<=": )""', lambda _: next(texts), source)
+
     if kind == "py":
-        return with_answers(format_python_form(sheet), answers)
+        return fill(format_python_form(sheet))
     book = json.loads(sheet.to_notebook())
     for cell in book["cells"]:
         if cell["cell_type"] == "code":
-            cell["source"] = with_answers(cell["source"], answers)
+            cell["source"] = fill(cell["source"])
     return json.dumps(book)
-
-
-def with_answers(source: str, answers: Answered) -> str:
-    """Dictionaries filled in: numbers as numbers, all else as texts."""
-    parts = re.split(r"(?m)^(?=answers_)", source)
-    for k, part in enumerate(parts):
-        for (place, row, column), text in answers.items():
-            if part.startswith(f"answers_{place} "):
-                at = part.index(f'"{column}": ""', part.index(f"{json.dumps(row)}: {{"))
-                at += len(f'"{column}": ')
-                written = text if re.fullmatch(r"-?[\d.]+", text) else json.dumps(text)
-                part = f"{part[:at]}{written}{part[at + 2 :]}"  # noqa: PLW2901
-        parts[k] = part
-    return "".join(parts)
-
-
-def place_of(line: str) -> BlankKey:
-    _, place, row, column, _ = line.split(",")
-    return int(place), row, column
 
 
 FEW = ("adjoint", "shapes", "optimizer", "mistake")
