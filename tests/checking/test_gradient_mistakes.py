@@ -1,21 +1,36 @@
-"""Every mistake that gradient checks know is made in a submission, and is named."""
+"""Every mistake that gradient checks know, and every wrong mask, is found in a submission."""
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 
 import cgprimer
+from cgprimer import ExpressionGraph
+from cgprimer.core.operations.primitive_registry import FUNCTIONS, Primitive
+from cgprimer.course.checks import gradient_check as gradient_module
 from cgprimer.course.checks.check_results import Part
-from cgprimer.course.checks.gradient_check import build_gradient_check
+from cgprimer.course.checks.gradient_check import GradientCheck, build_gradient_check
 from cgprimer.course.checks.mistake_search import MISTAKES
 from cgprimer.course.checks.mistakes.wrong_rules import WRONG_RULES, WrongRule
+from cgprimer.course.checks.question_points import select_arguments
 from tests.approval import approved
-from tests.checking.planted_mistakes import PLANTED, answers, plant, with_habits
-from tests.checking.students import TABLES, Formula, Habits, Node, compile_formula
+from tests.checking.planted_mistakes import (
+    PLANTED,
+    UNITS,
+    Function,
+    answers,
+    plant,
+    random_graph,
+    with_habits,
+)
+from tests.checking.students import TABLES, Formula, Habits, Node, compile_formula, list_uses
 from tests.checking.submissions import Submission, read_submissions, sample
 
 RIGHT, WRONG = read_submissions("gradient_mistakes.txt")
@@ -98,3 +113,106 @@ def test_a_mistake_is_named_in_random_graphs(mistake: str, count: int) -> None:
     missed = [part for parts in plant(mistake, count) for part in parts
               if mistake not in (part.mistake, *list_alternatives(part.message))]  # fmt: skip
     assert len(missed) <= count // 20, missed
+
+
+# Of each piecewise function the partials that a wrong program uses, by what is wrong.
+MASKS: dict[str, dict[str, Formula]] = {}
+for signature, kind, partials in TABLES["wrong masks"]:
+    name, _, operands = signature.rstrip(")").partition("(")
+    MASKS.setdefault(name, {})[kind] = compile_formula(operands, f"({partials},)")
+ASKED: tuple[dict[str, Any], ...] = (
+    {},
+    {"loss": "squared-error"},
+    {"loss": "hinge"},
+    {"loss": "squared-error", "batch": 3},
+)
+SMOOTH = {"logaddexp", "asec", "acsc", "acsch", "stop_gradient"}  # or no derivative of their own
+
+
+Mistake = tuple[str, str, str]  # function, wrong partials, and the line; "" for all lines
+
+
+def program(check: GradientCheck, mistake: Mistake = ("", "", "")) -> Function:
+    """Return a student's gradient for a check; of a batch, sample by sample."""
+    function, kind, line = mistake
+
+    def partials(node: Node) -> Any:
+        is_wrong = node.function == function and line in ("", node.line)
+        return MASKS[function][kind](*node.numbers) if is_wrong else None
+
+    return with_habits(check, Habits(partials=partials))
+
+
+def list_mistakes(graph: ExpressionGraph) -> Iterator[Mistake]:
+    """Yield every mistake of a graph: in one line, and in all lines with a function."""
+    uses = {use for use in list_uses(graph) if use[0] in MASKS}
+    functions = [function for function, _ in uses]
+    uses |= {(function, "") for function in functions if functions.count(function) > 1}
+    for function, line in sorted(uses):
+        yield from ((function, kind, line) for kind in MASKS[function])
+
+
+ALONE = {
+    "relu": "v*relu(w*x + b)", "leaky_relu": "leaky_relu(w*x + b, v)", "abs": "v*abs(w*x + b)",
+    "sign": "v*sign(w*x + b)", "heaviside": "v*heaviside(w*x + b)", "step": "v*step(w*x + b)",
+    "max": "v*max(w*x, b)", "min": "v*min(w*x, b)", "clamp": "clamp(w*x + b, -1, v)",
+    "where": "v*where(less(x, 0), w*x, b*x)", "less": "v*less(w*x, b)",
+}  # fmt: skip
+
+
+def verdicts(check: GradientCheck, mistake: Mistake = ("", "", "")) -> dict[str, str]:
+    result = check.grade(answers(check, program(check, mistake)))
+    return {part.name: part.verdict for part in result.parts}
+
+
+def differs(check: GradientCheck, other: GradientCheck, mistake: Mistake) -> set[str]:
+    """Return the names whose derivatives the mistake changes at a point of another check."""
+    right, wrong = program(check), program(check, mistake)
+    names: set[str] = set()
+    for index in np.flatnonzero(other.points.smooth):
+        point = select_arguments(other.question, other.points.arguments, int(index))
+        ours, theirs = right(point), wrong(point)
+        names |= {n for n, v in ours.items() if not math.isclose(v, theirs[n], rel_tol=1e-3)}
+    return names
+
+
+def test_every_piecewise_primitive_is_tried() -> None:
+    rows = [row for group in FUNCTIONS.values() for row in group if isinstance(row, Primitive)]
+    piecewise = {row.name for row in rows if row.built_in and not row.analytic} - SMOOTH
+    assert piecewise == MASKS.keys()
+    assert piecewise - {"equal"} == ALONE.keys()
+
+
+@pytest.mark.parametrize("settings", sample(ASKED, 4), ids=str)
+@pytest.mark.parametrize("function", sample([*ALONE], 3))
+def test_a_wrong_mask_is_found(function: str, settings: dict[str, Any]) -> None:
+    graph = cgprimer.parse(f"input x = 1.2; parameter w, b, v; y = {ALONE[function]}; output y")
+    check = build_gradient_check(graph, **settings)
+    assert {*verdicts(check).values()} == {"right"}
+    for mistake in list_mistakes(check.question.graph):
+        wrong = differs(check, check, mistake)
+        assert wrong or mistake[0] != function, mistake
+        found = verdicts(check, mistake)
+        assert "right" not in {found[name] for name in wrong}, (mistake, found)
+
+
+@pytest.mark.parametrize("count", [1, pytest.param(8, marks=pytest.mark.slow)])
+def test_wrong_programs_of_networks_get_no_full_marks(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gradient_module, "find_mistakes", lambda *_: {})  # which takes most time
+    tried = 0
+    for seed in range(count):
+        settings = ASKED[seed % len(ASKED)]
+        check = build_gradient_check(random_graph(seed, UNITS, 8), seed=seed, **settings)
+        assert {*verdicts(check).values()} == {"right"}, check.question.graph
+        graph, question = check.question.graph, check.question
+        other = build_gradient_check(
+            graph, of=question.of, batch=question.batch, count=60, seed=1000
+        )
+        for mistake in list_mistakes(graph):
+            if wrong := differs(check, other, mistake):
+                tried += 1
+                found = verdicts(check, mistake)
+                assert not all(found[n] == "right" for n in wrong), (graph.source.text, mistake)
+    assert tried >= 10 * count
