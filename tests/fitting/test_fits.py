@@ -224,7 +224,7 @@ def test_bootstrap_inflates_residuals_and_keeps_weights() -> None:
     noisy = dataset(2 * x + sigma * np.random.default_rng(4).normal(size=60), x=x)
     weighted = cgprimer.fit(LINE, noisy, weights=np.where(sigma > 1, 0.0, 1 / sigma**2))
     for found, near in ((few, 0.15), (weighted, 0.3)):
-        again = found.bootstrap(300, seed=1)
+        again = found.bootstrap(200, seed=1)
         assert again.standard_errors == pytest.approx(found.standard_errors, rel=near)
 
 

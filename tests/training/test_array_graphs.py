@@ -119,7 +119,7 @@ def test_losses_of_arrays_are_sums_over_elements(loss: str, engine: str) -> None
     np.testing.assert_allclose(mean[1]["W"] * 7, total[1]["W"], rtol=1e-12)
 
 
-@settings(max_examples=8)
+@settings(max_examples=6)
 @given(st.data())
 def test_gradients_of_random_networks_are_directional_derivatives(data: st.DataObject) -> None:
     n, m, k = (data.draw(st.integers(1, 4)) for _ in range(3))

@@ -86,7 +86,7 @@ def test_descent_diverges_above_the_stable_rate(settings: dict[str, Any], curvat
     for factor, diverges in ((0.95, False), (1.1, True)):
         run = cgprimer.train(
             LINE, DATA, learning_rate=factor * 2 / curvature, start={"k": 4.0, "b": 7.0},
-            batch_size=None, epochs=400, **PLAIN, **settings,
+            batch_size=None, epochs=150, **PLAIN, **settings,
         )  # fmt: skip
         assert (run.stopped == "diverged") == diverges, run.loss
     reported = float(run.reason.rpartition("about ")[2])

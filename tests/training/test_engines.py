@@ -72,11 +72,14 @@ def check_equal(found: TrainingRun, expected: TrainingRun, rtol: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("optimizer", "batch", "dtype"),
-    [("sgd", 1, "float64"), ("momentum", 7, "float64"), ("adam", 50, "float64"),
-     ("adam", 1, "float32"), ("sgd", None, "float32")],
+    ("form_name", "optimizer", "batch", "dtype"),
+    [
+        ("straight", "sgd", 1, "float64"), ("straight", "momentum", 7, "float64"),
+        ("straight", "adam", 50, "float64"), ("straight", "adam", 1, "float32"),
+        ("straight", "sgd", None, "float32"), ("interpreted", "momentum", 7, "float64"),
+        ("interpreted", "adam", 1, "float32"),
+    ],
 )  # fmt: skip
-@pytest.mark.parametrize("form_name", FORMS)
 def test_every_update_is_that_of_python(
     form_name: str, optimizer: str, batch: int | None, dtype: str
 ) -> None:
@@ -100,7 +103,7 @@ def test_the_engine_runs_the_updates_unless_each_is_reported() -> None:
         train(graph(), data(), engine="cpu", on_step=lambda *_: None, **settings)
         assert counts == []
         train(graph(), data(), engine="cpu", **settings)
-        assert sum(counts) == 4 * 15
+        assert sum(counts) == 4 * 8
 
 
 def test_full_batches_are_not_copied() -> None:
@@ -117,8 +120,9 @@ def test_full_batches_are_not_copied() -> None:
     check_equal(found, train(line, whole, engine="numpy", **settings), 1e-10)
 
 
-@pytest.mark.parametrize("form_name", FORMS)
-@pytest.mark.parametrize("optimizer", ["momentum", "adam"])
+@pytest.mark.parametrize(
+    ("form_name", "optimizer"), [("straight", "adam"), ("interpreted", "momentum")]
+)
 def test_calls_and_interruptions_change_nothing(form_name: str, optimizer: str) -> None:
     settings = settings_of(optimizer, 7, engine="cpu")
     before = {name: column.copy() for name, column in data().columns.items()}
@@ -127,13 +131,13 @@ def test_calls_and_interruptions_change_nothing(form_name: str, optimizer: str) 
         counts.clear()
         with mock.patch.object(compiled_updates, "_CALL_SECONDS", 0.0):
             joined = None
-            for step in (1, 15, 16):  # of 15 updates per epoch
+            for step in (1, 8, 9):  # of 8 updates per epoch
                 joined = train(
                     graph(), data(), on_progress=interrupt_at(step), resume=joined, **settings
                 )
                 assert joined.interrupted
                 assert joined.steps == len(joined.step_losses) == step
-                assert joined.epochs == (step - 1) // 15
+                assert joined.epochs == (step - 1) // 8
             joined = train(graph(), data(), resume=joined, **settings)
     assert max(counts) == 1
     assert fields_of(joined) == fields_of(whole)
@@ -154,12 +158,12 @@ def test_callbacks_report_every_update_or_the_latest(engine: str) -> None:
     settings: dict[str, Any] = {"engine": engine, "epochs": 2, "batch_size": 10}
     steps: list[Any] = []
     run = train(graph(), data(), on_step=lambda *a: steps.append(a), **settings)
-    assert steps == [(k + 1, 22, loss) for k, loss in enumerate(run.step_losses)]
+    assert steps == [(k + 1, 12, loss) for k, loss in enumerate(run.step_losses)]
     progress: list[Any] = []
     run = train(graph(), data(), on_progress=lambda *a: progress.append(a), **settings)
     assert progress == sorted({step: (step, *rest) for step, *rest in progress}.values())
-    assert {11, 22} <= {step for step, _, _ in progress}  # never across the end of an epoch
-    assert all((total, loss) == (22, run.step_losses[step - 1]) for step, total, loss in progress)
+    assert {6, 12} <= {step for step, _, _ in progress}  # never across the end of an epoch
+    assert all((total, loss) == (12, run.step_losses[step - 1]) for step, total, loss in progress)
 
 
 def check_failures(
@@ -196,7 +200,7 @@ def test_runs_end_at_the_first_update_that_is_not_finite(form_name: str) -> None
     rules: dict[str, Any] = {"learning_rate": 1e-3, "shuffle": False}
     xa = np.linspace(0.0, 1.0, 60)
     xa[41] = -5.0
-    for optimizer in RATES:
+    for optimizer in ("momentum", "adam"):
         check_failures(form_name, "xh = sqrt(k + xa); xw = xh*b", xa, np.ones(60), "step 11 ",
                        batch_size=4, optimizer=optimizer, **rules)  # fmt: skip
     xa = np.linspace(0.5, 1.0, 23)
