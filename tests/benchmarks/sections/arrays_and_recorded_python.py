@@ -138,8 +138,7 @@ def _training_step(budget: float) -> Iterator[Cell]:
     def network(x: Any, W1: Any, b1: Any, W2: Any, b2: Any) -> Any:
         return np.maximum(x @ W1 + b1, 0.0) @ W2 + b2
 
-    def with_graph(create: Callable[[], ExpressionGraph]) -> Contestant:
-        graph = create()
+    def with_graph(graph: ExpressionGraph) -> Contestant:
         loss = f"-sum(target*log_softmax(out))/{n}"  # the mean over the batch
         objective = Objective(graph, loss=loss, dtype="float32", samples=n * 1000)
         columns = objective.columns(Dataset.from_arrays({"x": x}, {graph.outputs[0]: classes}))
@@ -175,13 +174,11 @@ def _training_step(budget: float) -> Iterator[Cell]:
     sample = Value(x[0], requires_grad=False)
     makers = {
         "cgprimer": with_values,
-        "cgprimer, recorded once": lambda: with_graph(
-            lambda: record(network, sample, *start).graph
-        ),
-        "cgprimer, from text": lambda: with_graph(lambda: parse(TEXT)),
+        "cgprimer, recorded once": partial(with_graph, record(network, sample, *start).graph),
+        "cgprimer, from text": partial(with_graph, parse(TEXT)),
         "torch eager": with_torch,
     }
-    expected = with_graph(lambda: parse(TEXT)).result()
+    expected = with_graph(parse(TEXT)).result()
     figures = measure(makers, budget, expected=expected, tolerance=1e-3)
     yield from one_row_each(figures, "784-128-10, batch 64, a training step, float32")
 
