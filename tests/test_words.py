@@ -1,7 +1,4 @@
-"""The wording rules: names and docstring openings that a reader understands, functions of one page.
-
-``python -m tests.test_words`` prints all offences.
-"""
+"""The wording rules: names, openings of docstrings, and the lengths of functions."""
 
 from __future__ import annotations
 
@@ -84,7 +81,3 @@ def test_each_kind_of_offence_is_noticed() -> None:
     )
     approved("\n".join(sorted(offences(ast.parse(text), "a"))))
     assert list(offences(ast.parse("kept = 1"), "recording.graph_memory")) == []
-
-
-if __name__ == "__main__":
-    print(*offences_of_package(), sep="\n")

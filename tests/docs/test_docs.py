@@ -16,8 +16,10 @@ import math
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 import textwrap
+import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -30,7 +32,7 @@ import cgprimer
 # The help of draw lists the picture formats when it is imported: before a page registers another.
 import cgprimer.cli.draw_command
 from cgprimer.cli import cli
-from tests.cli.cli_tools import here, vectors_of
+from tests.cli.cli_tools import environment, here, vectors_of, write_package
 from tests.test_architecture import PACKAGES
 
 ROOT = Path(__file__).parents[2]
@@ -514,6 +516,38 @@ def test_the_readme_has_two_commands_and_the_lecture_example() -> None:
     lines = (ROOT / "examples" / "lecture.cg").read_text(encoding="utf-8").splitlines()
     shown = next(body for _, kind, body in FENCE.findall(text) if kind == "text")
     assert shown.splitlines() == [line for line in lines if not line.startswith("#")]
+
+
+EXTENDED = {  # command lines, and a part of what they print
+    'grad -e "xw = swish(k*xa)" --at k=1,xa=2 --method backprop': "d xw / d k = 2.1815",
+    'grad -e "xw = swish(k*xa)" --at k=1,xa=2 --engine loop': "d xw / d k = 2.1815",
+    "train lecture --optimizer signs --loss log-cosh --method backprop --engine loop --samples 60"
+    " --epochs 2": "method backprop, engine loop, optimizer signs",
+    "draw olah -o olah.edges": "wrote olah.edges",
+    "info": "loop: available",
+}
+PRINTING = """
+import shlex, sys
+from tests.cli.cli_tools import here
+print(*[here(*shlex.split(line), merged=True).stdout for line in sys.argv[1:]], sep="\\0")
+"""
+
+
+@pytest.mark.slow
+def test_commands_use_the_extensions_of_an_installed_package(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "internals" / "extending.md").read_text(encoding="utf-8")
+    blocks = {kind: body for _, kind, body in FENCE.findall(text)}
+    project = tomllib.loads(blocks["toml"])["project"]
+    write_package(tmp_path, "my_lecture", blocks["py"], project["entry-points"])
+    process = subprocess.run(
+        [sys.executable, "-c", PRINTING, *EXTENDED], capture_output=True, text=True, check=False,
+        cwd=tmp_path, env=environment(PYTHONPATH=f"{tmp_path}:{ROOT}"),
+    )  # fmt: skip
+    assert process.returncode == 0, process.stderr
+    for expected, printed in zip(EXTENDED.values(), process.stdout.split("\0"), strict=True):
+        assert expected in printed
+    edges = sorted((tmp_path / "olah.edges").read_text().splitlines())
+    assert edges == ["a -> c", "b -> c", "b -> d", "c -> e", "d -> e"]
 
 
 def write(names: list[str]) -> None:

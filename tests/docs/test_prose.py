@@ -1,7 +1,4 @@
-"""The prose check: wording that the writing guide avoids, in pages, help texts and templates.
-
-``python -m tests.docs.test_prose`` prints all offences.
-"""
+"""The prose check: wording that the writing guide avoids, in pages, help texts and templates."""
 
 from __future__ import annotations
 
@@ -106,9 +103,3 @@ def test_texts_avoid_what_the_writing_guide_avoids() -> None:
     found = offences_by_text()
     assert len(found) > 400
     assert {name: lines for name, lines in found.items() if lines} == {}
-
-
-if __name__ == "__main__":
-    for name, lines in offences_by_text().items():
-        for line in lines:
-            print(f"{name}:{line}")
