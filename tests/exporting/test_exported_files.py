@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,12 @@ from hypothesis import strategies as st
 import cgprimer
 from cgprimer.analysis.export.exporter import TARGETS
 from cgprimer.core.operations import Primitive, primitives
-from cgprimer.errors import UsageError
+from cgprimer.errors import SourceError, UsageError
+from tests.approval import approved, refused
 from tests.arrays.array_graphs import Case as ArrayCase
 from tests.arrays.array_graphs import array_cases
 from tests.cases.case_tools import example
+from tests.cli.cli_tools import bad, good
 from tests.exporting.running import run, run_all_correct, run_correct, run_file
 from tests.methods.graph_strategies import Case, cases
 
@@ -286,3 +289,68 @@ def test_step_of_differences(target: str, tmp_path: Path) -> None:
         cgprimer.export(graph, target, method="finite-difference"), target, tmp_path
     )
     assert found["d xw / d xa"] == 192 + 2.0**-28
+
+
+# --- what cannot be exported ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def wobble() -> Iterator[None]:
+    """A registered function with a form for sympy, but not for other targets."""
+    cgprimer.register_primitive("wobble", lambda a: a * a, partials="2*a", sympy=lambda _, a: a**2)
+    yield
+    cgprimer.unregister_primitive("wobble")
+
+
+@pytest.mark.usefixtures("wobble")
+def test_registered_function_is_rejected_at_its_position() -> None:
+    graph = cgprimer.parse("xb = 2*xa\nxw = k*wobble(xb + 1) + 3", name="wobbly.cg")
+    for target in ("c", "numpy"):
+        with refused(SourceError, "wobbly.cg:2:8"):
+            cgprimer.export(graph, target)
+    assert "wobble" in cgprimer.export(graph, "latex")
+    assert "**2" in cgprimer.export(graph, "sympy")
+
+
+@pytest.mark.parametrize(
+    ("name", "how", "said"),
+    [
+        ("lecture", {"to": "pyton"}, "'python'"),
+        ("lecture", {"of": "xq"}, "'xq'"),
+        ("softmax", {"wrt": "x"}, "of='s[0]'"),
+        ("lecture", {"at": {"xa": [1.0, 2.0]}}, "'xa'"),
+        ("lecture", {"to": "sympy", "method": "finite-difference"}, ""),
+        ("lecture", {"wrt": "xx", "method": "finite-difference"}, "'xx'"),
+        ("lecture", {"method": "finite-difference", "scheme": "complex-step"}, ""),
+        ("lecture", {"method": "reverse", "carry": True}, "'carry'"),
+    ],
+    ids=str,
+)
+def test_wrong_arguments_are_rejected(name: str, how: dict[str, object], said: str) -> None:
+    with refused(UsageError, said):
+        cgprimer.export(example(name), **how)  # type: ignore[arg-type]
+
+
+def test_file_is_overwritten_only_with_force(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("mine")
+    approved(bad("export", "lecture", "-o", "a.py", cwd=tmp_path), "a.py")
+    assert (tmp_path / "a.py").read_text() == "mine"
+    good("export", "lecture", "-o", "a.py", "--force", cwd=tmp_path)
+    assert (tmp_path / "a.py").read_text() == cgprimer.export(example("lecture"))
+    assert good("export", "lecture") == cgprimer.export(example("lecture"))
+
+
+def test_file_lists_renamed_names(tmp_path: Path) -> None:
+    names = ["b", "a", "value", "for", "k", "lambda", "if"]
+    graph = cgprimer.parse(f"parameter {', '.join(names)}; w = {' + '.join(names)}")
+    said = "value -> value_, for -> for_, lambda -> lambda_, if -> if_\n"
+    assert f"Renamed: {said}" in cgprimer.export(graph)
+
+
+def test_options_of_the_command_reach_the_file() -> None:
+    text = good("export", "-e", "xw = k*xa", "--loss", "squared-error", "--wrt", "k,xa",
+                "--at", "k=2,xa=3,target=5", "--to", "numpy", "--method", "forward")  # fmt: skip
+    assert '"at": {"xa": 3.0, "target": 5.0, "k": 2.0},' in text
+    assert "def tangent(xa, target, k, dot_k, dot_xa):" in text
+    assert "cobol" in bad("export", "lecture", "--to", "cobol")
+    approved(bad("export", "lecture", "--step", "1e-3"), "--method finite-difference")

@@ -63,16 +63,13 @@ def test_invalid_address_is_rejected(address: Any) -> None:
         check_cluster_address(address)
 
 
-def test_engine_of_python_functions_cannot_be_sent_to_workers() -> None:
-    engine = type("Engine", (), {"compile": None})()
+def test_engine_of_python_functions_or_missing_package_is_rejected(monkeypatch: Any) -> None:
+    how = {**HOW, "workers": 2, "cluster": "local"}
     with refused(UsageError):
-        cgprimer.train(*lecture(60), workers=2, cluster="local", engine=engine, **HOW)
-
-
-def test_hint_names_the_extra_that_installs_distributed(monkeypatch: Any) -> None:
+        cgprimer.train(*lecture(60), engine=type("Engine", (), {"compile": None})(), **how)
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(UsageError, match=r"cgprimer\[cluster\]"):
-        cgprimer.train(*lecture(60), workers=2, cluster="local", **HOW)
+        cgprimer.train(*lecture(60), **how)
 
 
 @pytest.mark.parametrize(("parts", "size"), [(1, 7), (2, 7), (3, 50), (3, 1000)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from cgprimer.training.settings import DEFAULT_SETTINGS, create_settings
 from cgprimer.training.strategy_choice import plan_training
 from cgprimer.training.worker_options import PROTOCOLS, WorkerOptions
 from tests.approval import refused
-from tests.docs.scaling import Curve, curves_of
+from tests.docs.scaling import CURVES, Curve
 from tests.workers.worker_tools import (
     LINE,
     PAIR,
@@ -262,11 +262,9 @@ def test_no_worker_does_two_things_at_a_time(protocol: str, delays: str) -> None
     assert other.team["times"] != run.team["times"]
 
 
-@pytest.mark.parametrize(
-    "curve", [c for curves in curves_of(1e-3) for c in curves], ids=lambda c: c.name
-)
+@pytest.mark.parametrize("curve", chain(*CURVES.values()), ids=lambda curve: curve.name)
 def test_formulas_of_the_documentation_predict_the_simulator(curve: Curve) -> None:
-    assert curve.simulated(100, 1) == pytest.approx(curve.formula(100), rel=0.04)
+    assert curve.simulate(100) == pytest.approx(curve.formula(100), rel=0.04)
 
 
 # --- resumed runs --------------------------------------------------------------------------------
@@ -275,7 +273,7 @@ def test_formulas_of_the_documentation_predict_the_simulator(curve: Curve) -> No
 @pytest.mark.parametrize(
     "more",
     [
-        {"workers": 5, "delays": "exponential,slow(2),network(0.001)"},
+        {"workers": 5, "delays": "exponential,slow(2),network(0.001)", "dtype": "float32"},
         {"workers": 5, "protocol": "backup", "backup": 3, "delays": "exponential,network(0.1)"},
         {"place": "layers:3", "micro_batches": 2, "delays": "exponential"},
         {"place": "layers:2", "workers": 4, "delays": "exponential"},
@@ -435,9 +433,3 @@ def test_record_without_steps_can_be_summarized() -> None:
 def test_options_of_workers_have_the_defaults_of_the_settings() -> None:
     options = dataclasses.asdict(WorkerOptions())
     assert options == {name: DEFAULT_SETTINGS[name] for name in options}
-
-
-def test_run_in_single_precision_is_saved(tmp_path: Any) -> None:
-    run = cgprimer.train(LINE, PAIR, workers=2, dtype="float32", **PLAIN)
-    run.save(tmp_path / "run.json")
-    assert cgprimer.load_run(tmp_path / "run.json").team == run.team
