@@ -19,7 +19,7 @@ from tests.exercises.neatness import check_problem, evaluate_strictly
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seeds", [6, pytest.param(180, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seeds", [6, pytest.param(120, marks=pytest.mark.slow)])
 def test_problems_can_be_solved_by_hand(kind: str, seeds: int) -> None:
     for seed in range(seeds):
         difficulty = 1 + seed % 3

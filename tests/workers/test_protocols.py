@@ -262,7 +262,7 @@ def test_no_worker_does_two_things_at_a_time(protocol: str, delays: str) -> None
     assert other.team["times"] != run.team["times"]
 
 
-@pytest.mark.parametrize("curve", chain(*CURVES.values()), ids=lambda curve: curve.name)
+@pytest.mark.parametrize("curve", [*chain(*CURVES.values())], ids=lambda curve: curve.name)
 def test_formulas_of_the_documentation_predict_the_simulator(curve: Curve) -> None:
     assert curve.simulate(100) == pytest.approx(curve.formula(100), rel=0.04)
 
