@@ -150,46 +150,38 @@ def test_a_primitive_without_an_expression_is_refused(monkeypatch: pytest.Monkey
 # --- drivers -------------------------------------------------------------------------------------
 
 
-class Driver:
-    """A driver library that returns fixed error codes and describes fixed devices."""
+def make_driver(*codes: int, gpus: int = 0, broken: bool = False) -> SimpleNamespace:
+    """Return a driver library that returns fixed error codes and describes fixed devices."""
 
-    def __init__(self, *codes: int, gpus: int = 0, broken: bool = False) -> None:
-        self.codes, self.gpus, self.broken = codes, gpus, broken
+    def write(buffer: Any, value: Any, code: int = 0) -> int:
+        buffer.value = value
+        return code
 
-    def cuInit(self, flags: int) -> int:
-        return self.codes[0]
-
-    def cuDeviceGetCount(self, pointer: Any) -> int:
-        pointer._obj.value = self.gpus
-        return self.codes[1]
-
-    def cuDeviceGet(self, pointer: Any, index: int) -> int:
-        pointer._obj.value = index + 10
-        return 0
-
-    def cuDeviceGetName(self, buffer: Any, size: int, handle: Any) -> int:
-        buffer.value = f"GPU {handle.value}".encode()
-        return 999 if self.broken else 0
-
-    def cuDeviceTotalMem_v2(self, pointer: Any, handle: Any) -> int:
-        pointer._obj.value = 3 * 2**29
-        return 0
+    return SimpleNamespace(
+        cuInit=lambda flags: codes[0],
+        cuDeviceGetCount=lambda pointer: write(pointer._obj, gpus, codes[1]),
+        cuDeviceGet=lambda pointer, index: write(pointer._obj, index + 10),
+        cuDeviceGetName=lambda buffer, size, handle: write(
+            buffer, f"GPU {handle.value}".encode(), 999 if broken else 0
+        ),
+        cuDeviceTotalMem_v2=lambda pointer, handle: write(pointer._obj, 3 * 2**29),
+    )
 
 
 @pytest.mark.parametrize(
     ("driver", "reason", "devices"),
     [
-        (Driver(0, 0), "no GPU", []),
-        (Driver(100, 0, gpus=1), "no GPU", []),
-        (Driver(0, 100, gpus=1), "no GPU", []),
-        (Driver(999, 0), "cannot be initialized (error 999)", []),
-        (Driver(0, 0, gpus=2), "", ["device 0: GPU 10, 1.5 GiB", "device 1: GPU 11, 1.5 GiB"]),
-        (Driver(0, 0, gpus=1, broken=True), "", ["device 0: unknown GPU (driver error 999)"]),
+        (make_driver(0, 0), "no GPU", []),
+        (make_driver(100, 0, gpus=1), "no GPU", []),
+        (make_driver(0, 100, gpus=1), "no GPU", []),
+        (make_driver(999, 0), "cannot be initialized (error 999)", []),
+        (make_driver(0, 0, gpus=2), "", ["device 0: GPU 10, 1.5 GiB", "device 1: GPU 11, 1.5 GiB"]),
+        (make_driver(0, 0, gpus=1, broken=True), "", ["device 0: unknown GPU (driver error 999)"]),
         (None, "no NVIDIA driver was found on this machine", []),
     ],
 )
 def test_the_driver_describes_gpus_or_explains_why_there_is_none(
-    monkeypatch: pytest.MonkeyPatch, driver: Driver | None, reason: str, devices: list[str]
+    monkeypatch: pytest.MonkeyPatch, driver: Any, reason: str, devices: list[str]
 ) -> None:
     library = Mock(return_value=driver, side_effect=None if driver else OSError)
     monkeypatch.setattr(device.ctypes, "CDLL", library)
