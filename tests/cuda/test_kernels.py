@@ -205,6 +205,7 @@ def test_a_missing_package_is_explained(monkeypatch: pytest.MonkeyPatch) -> None
         cgprimer.gradient(cgprimer.parse("xw = k*xa"), {"k": 1.0, "xa": 2.0}, engine="cuda")
 
 
+@pytest.mark.slow
 def test_looking_for_a_gpu_imports_no_numba() -> None:
     script = (
         "import sys; from cgprimer.backends.cuda.cuda_engine import ENGINE; ENGINE.unavailable();"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,11 @@ from cgprimer.core.registration import register_primitive, unregister_primitive
 
 @pytest.fixture(scope="session")
 def session_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache folder, so that the interpreter's handlers are compiled once per process."""
-    return tmp_path_factory.mktemp("cache")
+    """A cache folder, so that the interpreter's handlers are compiled once per test run."""
+    base = tmp_path_factory.getbasetemp()
+    path = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "cache"
+    path.mkdir(mode=0o700, exist_ok=True)
+    return path
 
 
 @pytest.fixture(autouse=True)

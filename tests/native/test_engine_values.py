@@ -52,16 +52,10 @@ def tape_of(text: str) -> Tape:
     return cgprimer.tape(cgprimer.parse(text))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 @RANDOM
-@given(
-    graphs().map(str),
-    st.sampled_from(METHODS),
-    st.sampled_from(DTYPES),
-    st.integers(0, 99),
-)
+@given(graphs().map(str), st.sampled_from(METHODS), st.sampled_from(DTYPES), st.integers(0, 99))
 def test_derivative_tapes_of_random_graphs_have_the_values_of_their_instructions(
-    engine: str, text: str, method: str, dtype: str, seed: int
+    text: str, method: str, dtype: str, seed: int
 ) -> None:
     """Compare samples and sums; numbers that are added in between are at most 20."""
     try:
@@ -75,7 +69,8 @@ def test_derivative_tapes_of_random_graphs_have_the_values_of_their_instructions
     assume(np.sum(near) > 1)
     columns = {name: column[near] for name, column in columns.items()}
     scale = np.max(largest[near]) ** 2
-    check(tape, engine, columns, scalars, int(np.sum(near)), dtype=dtype, scale=scale)
+    for engine in ENGINES:
+        check(tape, engine, columns, scalars, int(np.sum(near)), dtype=dtype, scale=scale)
 
 
 EXTRAS = ("", "+ b", "- b + c", "+ 1", "+ x0*x1", "- x1", "+ w0*x0", "- (w1*x1 - b)", "+ w0*x9")
@@ -102,33 +97,31 @@ def sums_of_products(draw: st.DrawFn) -> str:
     return "\n".join([*lines, f"output {', '.join(chosen)}"])
 
 
-@pytest.mark.parametrize("engine", ["numpy", "interpreted"])
 @settings(RANDOM, max_examples=20)
 @given(sums_of_products(), st.integers(0, 99))
-def test_sums_of_products_and_their_gradients_are_exact_for_integers(
-    engine: str, text: str, seed: int
-) -> None:
+def test_sums_of_products_and_their_gradients_are_exact_for_integers(text: str, seed: int) -> None:
     """Plans turn these sums into matrices, outer products and multiply-adds."""
     graph, random = cgprimer.parse(text), np.random.default_rng(seed)
     for tape in [tape_of(text), *[gradient_tape(graph) for _ in graph.parameters[:1]]]:
         columns = {n: random.integers(-2, 3, 5) * 1.0 for n in tape.of_kind("column")}
         scalars = {n: float(random.integers(-2, 3)) for n in tape.of_kind("scalar")}
         largest = max(np.max(np.abs(v)) for v in instruction_values(tape, columns, scalars))
-        check(tape, engine, columns, scalars, 5, scale=max(1.0, largest))
+        for engine in ("numpy", "interpreted"):
+            check(tape, engine, columns, scalars, 5, scale=max(1.0, largest))
 
 
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 2.0, 0.5, np.inf, -np.inf, np.nan)
 
 
-@pytest.mark.parametrize("engine", ["numpy", "interpreted"])
-@RANDOM
+@settings(RANDOM, max_examples=12)
 @given(texts(numbers=["2", "0.5"]), st.integers(0, 10_000))
-def test_infinities_and_nans_propagate_as_in_numpy(engine: str, text: str, seed: int) -> None:
+def test_infinities_and_nans_propagate_as_in_numpy(text: str, seed: int) -> None:
     tape, random = tape_of(text), np.random.default_rng(seed)
     columns = {name: random.choice(SPECIAL, 37) for name in tape.of_kind("column")}
     scalars = {name: float(random.choice(SPECIAL)) for name in tape.of_kind("scalar")}
     expected = run_instructions(tape, columns, scalars, 37)
-    assert_close(compiled(tape, engine)(columns, scalars, 37), expected)
+    for engine in ("numpy", "interpreted"):
+        assert_close(compiled(tape, engine)(columns, scalars, 37), expected)
 
 
 @pytest.mark.parametrize("form_name", FORMS)
@@ -212,7 +205,7 @@ def test_a_tape_with_many_live_values_has_small_blocks() -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_matrices_of_all_small_sizes(engine: str) -> None:
-    sizes = [(5, 5)] if engine == "straight" else product((2, 3, 4, 5, 9), (1, 2, 3, 4, 5, 7))
+    sizes = [(5, 5)] if engine == "straight" else product((2, 3, 5, 9), (1, 2, 4, 5, 7))
     for inputs, outputs in sizes:
         tape = gradient_tape(network(inputs, outputs, 2, bypass=inputs == outputs))
         for dtype in DTYPES if inputs == 5 else DTYPES[:1]:

@@ -219,6 +219,7 @@ run({"xa": xa}, {"k": 2.0}, 50_000)  # the process ends while its workers are aw
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
 def test_a_forked_process_starts_its_own_threads() -> None:
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", _CHILD]
