@@ -29,14 +29,20 @@ PARABOLOID = "f = 2*x^2 + 3*y^2"
 OUTPUTS = Path(__file__).with_name("outputs.txt").read_text("utf-8").splitlines()
 
 
-@pytest.mark.parametrize("line", OUTPUTS, ids=[line[:90] for line in OUTPUTS])
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param(line, marks=[pytest.mark.slow] * line.startswith("draw"), id=line[:90])
+        for line in OUTPUTS
+    ],
+)
 def test_output_is_approved(line: str, tmp_path: Path) -> None:
     process = run(*shlex.split(line), cwd=tmp_path)
     assert process.returncode == 0, process.stderr
     approved(without_times(f"{process.stdout}{process.stderr}"))
 
 
-def test_a_graph_is_read_from_a_file_an_option_and_standard_input() -> None:
+def test_a_graph_is_read_from_a_file_an_option_and_standard_input(tmp_path: Path) -> None:
     text = LECTURE.read_text()
     expected = "xw = 21.546875\nd xw / d ab = 5.671875\n"
     for arguments in (LECTURE,), ("lecture",), ("-e", text), ("-",):
@@ -44,11 +50,7 @@ def test_a_graph_is_read_from_a_file_an_option_and_standard_input() -> None:
         process = run("grad", *arguments, stdin=stdin)
         assert process.stdout.startswith(expected)
         assert (process.returncode, process.stderr) == (0, "")
-
-
-def test_a_file_takes_precedence_over_an_example_of_its_name(tmp_path: Path) -> None:
-    assert "inputs: xa" in good("info", "lecture", cwd=tmp_path)
-    (tmp_path / "lecture").write_text("xw = k*xq")
+    (tmp_path / "lecture").write_text("xw = k*xq")  # takes precedence over the example
     assert "inputs: xq" in good("info", "lecture", cwd=tmp_path)
 
 
@@ -108,19 +110,6 @@ def test_pictures_are_named_after_the_graph_and_survive_errors(tmp_path: Path) -
     for arguments in (["xw = nosuch(xa)"], ["xw = k*xa", "--values"]):
         bad("draw", "-e", *arguments, "-o", "olah.png", cwd=tmp_path)
     assert (tmp_path / "olah.png").read_text() == "older"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "options",
-    [
-        "lecture --level operations --adjoints --of xw",
-        "network --values",
-        "mlp --scalars all --values",
-    ],
-)
-def test_draw_suggests_options_that_make_small_text_readable(options: str, tmp_path: Path) -> None:
-    approved(run("draw", *options.split(), "-o", "a.png", cwd=tmp_path).stderr)
 
 
 def test_only_graphical_browsers_are_opened(monkeypatch: pytest.MonkeyPatch) -> None:
