@@ -15,7 +15,7 @@ from cgprimer import ExpressionGraph, networks
 from cgprimer.course.checks.check_results import Part
 from cgprimer.course.checks.gradient_check import GradientCheck, build_gradient_check
 from cgprimer.course.checks.question_points import select_arguments
-from tests.checking.students import FUNCTIONS, Habits, Node, Student, list_uses
+from tests.checking.students import FUNCTIONS, TABLES, Habits, Node, Student, list_uses
 
 Point = Mapping[str, Any]
 Function = Callable[[Point], dict[str, float]]
@@ -36,20 +36,7 @@ def graphs() -> Iterator[ExpressionGraph]:
         yield networks.chain(2 + seed % 3, activation=activation, seed=seed)
 
 
-STEEP = (
-    "{p}*{o} + {o}", "exp({p}*{o}/4)", "log(1 + {o}^2)*{p}", "sqrt({o}^2 + {p}^2 + 0.1)",
-    "{o}/({p}^2 + 1 + {o}^2)", "({p}*{o} - {o})^3", "tanh({o})*{p}", "relu({o})*{p} + {o}",
-    "{o}*{o} - {p}", "softplus({p}*{o})", "{p}/({o})", "({o} + {p})^2 - ({o} - {p})^2",
-    "{o}^2 - ({o} + 0.001*{p})^2", "sin({o}/{p})",
-)  # fmt: skip
-
-
-UNITS = (
-    "relu({z})", "relu({z})", "leaky_relu({z}, 0.1)", "abs({z})", "max({z}, {o})", "min({z}, {o})",
-    "clamp({z}, -1, 1)", "where(less({o}, {p}), {z}, {p}*{o})", "{o}*step({z})", "{p}*sign({z})",
-    "{o}*less({z}, {p})", "max({z}, 0)", "tanh({z})", "relu(1 - {z})",
-    "where(less(0, {z}), {o}, {p})",
-)  # fmt: skip
+STEEP, UNITS = ([row[0] for row in TABLES[name]] for name in ("steep lines", "units"))
 
 
 def random_graph(seed: int, lines: Sequence[str], most: int) -> ExpressionGraph:

@@ -479,28 +479,26 @@ def test_otter_reads_and_runs_its_file(folder: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_nbgrader_cells_grade_a_notebook(folder: Path) -> None:
-    nbformat = pytest.importorskip("nbformat", reason="reads notebooks")
-
     here = folder.parent
     good("check", "half", "notes.txt", "--nbgrader", "half.ipynb", cwd=here)
-    notebook = nbformat.read(here / "half.ipynb", as_version=4)  # type: ignore[no-untyped-call]
-    nbformat.validate(notebook)
-    assert notebook.cells[0].source.startswith("def half(x):")
-    assert notebook.cells[0].source.endswith("### BEGIN SOLUTION\n### END SOLUTION")
-    about = [cell.metadata["nbgrader"] for cell in notebook.cells]
+    cells = json.loads((here / "half.ipynb").read_text())["cells"]
+    sources = ["".join(cell["source"]) for cell in cells]
+    assert sources[0].startswith("def half(x):")
+    assert sources[0].endswith("### BEGIN SOLUTION\n### END SOLUTION")
+    about = [cell["metadata"]["nbgrader"] for cell in cells]
     keys = {"schema_version", "grade", "locked", "solution", "task", "grade_id"}
     for entry in about:
         assert entry.keys() == keys | ({"points"} if entry["grade"] else set())
         assert entry["schema_version"] == 3
-        assert not entry["grade_id"].strip("abcdefghijklmnopqrstuvwxyz0123456789-_")
+        assert re.fullmatch("[a-z0-9_-]+", entry["grade_id"])
         assert entry["locked"] or entry["solution"]
     assert len({entry["grade_id"] for entry in about}) == len(about)
     assert [entry["points"] for entry in about if entry["grade"]] == [1, 2]
     names = define_names(ONE)
-    exec(notebook.cells[1].source, names)  # noqa: S102
-    assert eval(notebook.cells[2].source, names) == 1  # noqa: S307
+    exec(sources[1], names)  # noqa: S102
+    assert eval(sources[2], names) == 1  # noqa: S307
     with pytest.raises(AssertionError, match="it is not half of it"):
-        eval(notebook.cells[3].source, names)  # noqa: S307
+        eval(sources[3], names)  # noqa: S307
 
 
 def test_the_skeleton_is_no_error_and_wrong_use_is_one(tmp_path: Path) -> None:

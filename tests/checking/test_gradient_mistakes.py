@@ -152,12 +152,7 @@ def list_mistakes(graph: ExpressionGraph) -> Iterator[Mistake]:
         yield from ((function, kind, line) for kind in MASKS[function])
 
 
-ALONE = {
-    "relu": "v*relu(w*x + b)", "leaky_relu": "leaky_relu(w*x + b, v)", "abs": "v*abs(w*x + b)",
-    "sign": "v*sign(w*x + b)", "heaviside": "v*heaviside(w*x + b)", "step": "v*step(w*x + b)",
-    "max": "v*max(w*x, b)", "min": "v*min(w*x, b)", "clamp": "clamp(w*x + b, -1, v)",
-    "where": "v*where(less(x, 0), w*x, b*x)", "less": "v*less(w*x, b)",
-}  # fmt: skip
+ALONE = dict(TABLES["one mask"])
 
 
 def verdicts(check: GradientCheck, mistake: Mistake = ("", "", "")) -> dict[str, str]:
