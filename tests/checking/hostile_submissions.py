@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import socket
 import stat
 from collections.abc import Callable
 from pathlib import Path
 
-RIGHT = "def half(x):\n    return x / 2\n"
-PROGRAMS = Path(__file__).with_name("hostile_submissions.txt")
+from tests.checking.halves import RIGHT
+from tests.checking.submissions import read_sections
+
 DEEP = ("syntax", "memory", "exception", "crash")
 CODECS = ("hex", "rot13", "zlib", "undefined", "punycode", "idna", "klingon")
 #: Sources that cannot be read.
@@ -58,8 +58,7 @@ def read_programs() -> dict[str, tuple[str | bytes, tuple[str, ...]]]:
         "recursion syntax.py": ("x = " + "(" * 5000 + ")" * 5000, DEEP),
         "recursion minus signs.py": ("x = " + "-" * 90_000 + "1", DEEP),
     }
-    for text in re.split(r"(?m)^=== ", PROGRAMS.read_text(encoding="utf-8"))[1:]:
-        title, source = text.split("\n", 1)
+    for title, source in read_sections("hostile_submissions.txt"):
         name, ends = title.split(": ")
         programs[f"{name}.py"] = (source, tuple(ends.split(", ")))
     programs |= {f"encoding {n}.py": (data, ("encoding",)) for n, data in ENCODINGS.items()}
@@ -69,18 +68,17 @@ def read_programs() -> dict[str, tuple[str | bytes, tuple[str, ...]]]:
     return programs
 
 
-def link_to_folder(path: Path) -> None:
+def write_solutions(path: Path) -> Path:
+    """Write a folder of solutions next to the class's folder; return it."""
     solutions = path.parent.parent / "solutions"
     solutions.mkdir(exist_ok=True)
     (solutions / "half.py").write_text(RIGHT)
-    path.symlink_to(solutions)
+    return solutions
 
 
 def link_in_folder(path: Path) -> None:
-    solution = path.parent.parent / "half.py"
-    solution.write_text(RIGHT)
     path.mkdir()
-    (path / "half.py").symlink_to(solution)
+    (path / "half.py").symlink_to(write_solutions(path) / "half.py")
 
 
 def closed_folder(path: Path) -> None:
@@ -104,7 +102,7 @@ def unix_socket(path: Path) -> None:
 
 # What lies in the class's folder and is not a program; the name is a student's.
 ENTRIES: dict[str, Callable[[Path], None]] = {
-    "linkedfolder": link_to_folder,
+    "linkedfolder": lambda path: path.symlink_to(write_solutions(path)),
     "linkinside": link_in_folder,
     "linked.py": lambda path: path.symlink_to("right0.py"),
     "loop.py": lambda path: path.symlink_to("loop.py"),

@@ -152,9 +152,6 @@ def test_a_failure_of_one_part_leaves_the_others() -> None:
     assert [part.verdict for part in parts] == ["right", "right", "wrong", "wrong"]
 
 
-# --- incomplete engines ---------------------------------------------------------------------------
-
-
 def test_a_class_or_a_function_is_a_submission() -> None:
     names = SOLUTION.define()
     for name, stage in (("Value", 2), ("topological_order", 3)):
@@ -216,9 +213,6 @@ def test_a_skeleton_has_all_names_and_no_solution(stage: Stage, whole: bool) -> 
     assert not result.mistakes
 
 
-# --- graphs of engines ----------------------------------------------------------------------------
-
-
 def test_an_engine_is_drawn_as_a_graph() -> None:
     graph, grads = build_engine_graph(SOLUTION.define(), "e = (a + b)*(b + 1)", {"a": 2, "b": 1})
     assert graph.outputs == ("e",)
@@ -230,13 +224,9 @@ def test_an_engine_is_drawn_as_a_graph() -> None:
 
 
 def test_operations_without_a_name_are_recognized() -> None:
-    rows: list[dict[str, Any]] = [
-        {"data": 2.0, "op": "", "parents": [], "set": False},
-        {"data": 3.0, "op": "", "parents": [], "set": False},
-        {"data": -1.0, "op": "MinusBackward", "parents": [0, 1], "set": False},
-        {"data": 9.0, "op": "**2", "parents": [1], "set": False},
-        {"data": 77.0, "op": "mystery", "parents": [2, 3], "set": False},
-    ]
+    values = [(2.0, "", []), (3.0, "", []), (-1.0, "MinusBackward", [0, 1]), (9.0, "**2", [1]),
+              (77.0, "mystery", [2, 3])]  # fmt: skip
+    rows = [{"data": v, "op": op, "parents": parents, "set": False} for v, op, parents in values]
     assert build_student_graph(rows).expression("v2") == "v0 - v1"
     assert build_student_graph(rows).expression("v3") == "v1^2"
     assert "v4" in build_student_graph(rows).inputs

@@ -54,9 +54,6 @@ def verdicts(graph: str, function: Any, **settings: Any) -> set[str]:
     return {part.verdict for part in check(graph, function, **settings).values()}
 
 
-# --- right answers are not accused ---------------------------------------------------------------
-
-
 def add_paths_in_any_order(check: GradientCheck, seed: int) -> Program:
     student, draw = Student(check.question.graph), Random(seed)
 
@@ -145,9 +142,6 @@ def test_any_slope_between_those_of_a_kink_is_right(at_the_kink: float) -> None:
     assert verdicts(graph, lambda a: 1.0) == {"wrong"}
 
 
-# --- bands and tolerances ------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("error", "verdict"),
     [(0.0, "right"), (5e-8, "right"), (5e-6, "suspicious"), (5e-3, "suspicious"), (0.05, "wrong")],
@@ -189,9 +183,6 @@ def test_the_tolerance_stays_below_the_derivative(offset: str) -> None:
         assert verdicts(graph, lambda xa, k, factor=factor: factor * xa) == {verdict}
 
 
-# --- branches ------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("graph", "wrong", "right"),
     [
@@ -216,9 +207,6 @@ def test_all_branches_are_asked(graph: str, wrong: Any, right: Any) -> None:
         assert right is None or verdicts(graph, right, points=points) == {"right"}
 
 
-# --- the lecture's cases -------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("wrong", WRONG_EXAMPLES, ids=str)
 def test_mistakes_in_the_examples_of_the_lecture(wrong: Submission) -> None:
     parts = check_program(wrong)
@@ -236,9 +224,6 @@ def test_a_sigmoid_left_out_of_a_network() -> None:  # E3
     assert parts["w5"].verdict == "right"
     assert parts["w1"].mistake == parts["b1"].mistake == "activation derivative missing"
     assert "sigmoid" in parts["w1"].message
-
-
-# --- what a function may look like ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -369,9 +354,6 @@ def test_a_table_with_a_wrong_slope_is_not_believed() -> None:
         cgprimer.unregister_primitive("slanted")
 
 
-# --- other precisions and difference quotients ---------------------------------------------------
-
-
 @pytest.mark.parametrize("step", sample([1e-2, 1e-4, 1e-5, 1e-6], 2))
 def test_good_differences_of_many_parameters_are_right(step: float) -> None:
     """Some slopes are small wherever one looks: differences are as good as they can be."""
@@ -411,9 +393,6 @@ def test_single_precision_is_noted() -> None:
         part = check(graph, function)["a"]
         assert part.verdict == verdict
         assert ("float32" in part.message) is (verdict == "right")
-
-
-# --- the command ---------------------------------------------------------------------------------
 
 
 @pytest.fixture

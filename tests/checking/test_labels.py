@@ -121,9 +121,6 @@ def test_refused_arguments(text: str, contains: str) -> None:
             cgprimer.exercise(graph, **settings)
 
 
-# --- the command line ----------------------------------------------------------------------------
-
-
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)

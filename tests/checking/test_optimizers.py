@@ -168,7 +168,7 @@ def test_a_similar_name_is_to_be_renamed() -> None:
     approved(result.failure.message, "`Mometum` ... `Momentum`")
 
 
-def test_errors_have_their_line(tmp_path: Path) -> None:
+def test_files_that_fail(tmp_path: Path) -> None:
     file = tmp_path / "bob.py"
     file.write_text("class SGD:\n    def step(self, p, g):\n        return p[0] + nothing\n")
     result = cgprimer.check_optimizer(file)
@@ -176,6 +176,12 @@ def test_errors_have_their_line(tmp_path: Path) -> None:
     text = "\n".join(result.parts[0].evidence)
     assert "bob.py:3" in text
     assert "nothing" in text
+    file.write_text("def helper(x): return x\n")
+    assert isinstance(cgprimer.check_optimizer(file).failure, Failure)
+    with pytest.raises(cgprimer.UsageError, match="'adm'"):
+        cgprimer.check_optimizer(file, "adm")
+    file.write_text("class Adam(:\n")
+    assert cgprimer.check_optimizer(file, "adam").mistakes == ("syntax error",)
 
 
 def test_any_result_of_a_step_is_judged() -> None:
@@ -190,16 +196,6 @@ def test_a_class_or_a_function_is_a_submission(template: str, name: str) -> None
     for rule in ({"momentum": None, "sgd": "sgd"}[name.lower()], name.lower()):
         result = cgprimer.check_optimizer(submission, rule)
         assert result.points == result.possible > 0, str(result)
-
-
-def test_a_file_without_an_optimizer_has_no_points(tmp_path: Path) -> None:
-    file = tmp_path / "cal.py"
-    file.write_text("def helper(x): return x\n")
-    assert isinstance(cgprimer.check_optimizer(file).failure, Failure)
-    with pytest.raises(cgprimer.UsageError, match="'adm'"):
-        cgprimer.check_optimizer(file, "adm")
-    file.write_text("class Adam(:\n")
-    assert cgprimer.check_optimizer(file, "adam").mistakes == ("syntax error",)
 
 
 @pytest.mark.parametrize("name", OPTIMIZER_NAMES)

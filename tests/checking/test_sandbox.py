@@ -33,10 +33,7 @@ G = "\ndef g(a, b):\n    return [a, b]\n"
 RIGHT = ([2.0, 4.0], [1, 0])
 
 
-PYTHON = pytest.param("python", id="without the kernel's help", marks=pytest.mark.slow)
-
-
-@pytest.fixture(params=["kernel", PYTHON])
+@pytest.fixture(params=["kernel", pytest.param("python", marks=pytest.mark.slow)])
 def protection(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr(sandbox, "KERNEL", request.param == "kernel")
     return str(request.param)
@@ -329,9 +326,6 @@ def test_what_is_the_graders_own_fault(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(sandbox.confined, "__file__", str(tmp_path / "gone.py"))
     with refused(CgprimerError, "gone.py"):
         run_submission(file, ASKED)
-
-
-# --- limits, encodings, libraries, folders -------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", sandbox.RANGES)
