@@ -1,4 +1,4 @@
-"""The documentation is run: examples, commands, links, and the tables made from the package.
+"""The documentation is run: examples, commands, links, tables, and the table of the lectures.
 
 ``python -m tests.docs.test_docs [PAGE.md ...]`` writes what the examples now print, the tables and
 the listings into the pages. Read the difference before you keep it.
@@ -25,14 +25,16 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import cgprimer
 
 # The help of draw lists the picture formats when it is imported: before a page registers another.
 import cgprimer.cli.draw_command
+from cgprimer import networks, plot
 from cgprimer.cli import cli
-from tests.cli.cli_tools import environment, here, vectors_of, write_package
+from tests.cli.cli_tools import environment, good, here, vectors_of, write_package
 from tests.test_architecture import PACKAGES
 
 ROOT = Path(__file__).parents[2]
@@ -548,6 +550,50 @@ def test_commands_use_the_extensions_of_an_installed_package(tmp_path: Path) -> 
         assert expected in printed
     edges = sorted((tmp_path / "olah.edges").read_text().splitlines())
     assert edges == ["a -> c", "b -> c", "b -> d", "c -> e", "d -> e"]
+
+
+LECTURES = ROOT / "docs" / "teach" / "lectures.md"
+ROW = re.compile(r"^\| (?P<item>[^|]+) \| `(?P<code>[^`]+)` \| (?P<more>[^|]+) \|$", re.MULTILINE)
+ROWS = [(m["item"], m["code"]) for m in ROW.finditer(LECTURES.read_text(encoding="utf-8"))]
+NAMES = {
+    **{name: getattr(cgprimer, name) for name in ("Function", "Node", "Value", "primitive")},
+    **{"cgprimer": cgprimer, "networks": networks, "np": np, "plot": plot},
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder with the files that commands of the table read."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    x = np.linspace(-2, 2, 60).tolist()
+    rows = "".join(f"{v},{np.sin(3 * v)}\n" for v in x)
+    (folder / "sine.csv").write_text(f"x,y\n{rows}")
+    (folder / "one.csv").write_text("x,a\n1,0\n")
+    (folder / "three.csv").write_text("x,y\n0,1\n1,1.6487212707001282\n2,2.718281828459045\n")
+    with workplace(folder):
+        pass
+    return folder
+
+
+def test_every_line_of_the_table_is_read() -> None:
+    lines = LECTURES.read_text(encoding="utf-8").splitlines()
+    bodies = [li for li in lines if li.startswith("| ") and not li.startswith(("| item", "| ---"))]
+    assert len(bodies) == len(ROWS) == len({item for item, _ in ROWS}) > 60
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("item", "code"), ROWS, ids=[item for item, _ in ROWS])
+def test_code_of_the_table_runs(item: str, code: str, folder: Path) -> None:
+    program, *words = shlex.split(code) if code.startswith("cgprimer ") else [code]
+    if program == "cgprimer":
+        good(*words, cwd=folder)
+        if "-o" in words:
+            assert (folder / words[words.index("-o") + 1]).stat().st_size > 0
+    elif program.endswith(".py"):
+        assert (ROOT / "examples" / program).is_file()
+    else:
+        exec(code, dict(NAMES))  # noqa: S102
 
 
 def write(names: list[str]) -> None:
