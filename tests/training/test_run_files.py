@@ -163,29 +163,26 @@ def test_a_failed_write_keeps_the_old_file(
     assert (tmp_path / "y.txt").read_text() == "old"
 
 
-def test_other_files_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "foreign.json"
-    begin = '{"format": "cgprimer-run"'
+def test_other_truncated_and_missing_files_are_refused(
+    saved: dict[str, Any], tmp_path: Path
+) -> None:
+    path, whole, begin = tmp_path / "foreign.json", json.dumps(saved), '{"format": "cgprimer-run"'
     for text in ("", "null", "[1, 2]", '"text"', "{}", begin + "}", "{'a': 1}", "\x00",
-                 "[" * 100_000, '{"a":' * 100_000, begin + ', "x": ' + "[" * 99_999):  # fmt: skip
+                 "[" * 100_000, '{"a":' * 100_000, begin + ', "x": ' + "[" * 99_999,
+                 whole[:99], whole[: len(whole) // 2], whole[:-5]):  # fmt: skip
         path.write_text(text)
         with refused(DataError, "foreign.json ... --save"):
             load_run(path, line())
-
-
-def test_truncated_binary_and_missing_files(saved: dict[str, Any], tmp_path: Path) -> None:
-    path, whole = tmp_path / "saved.json", json.dumps(saved).encode()
-    for part in (whole[:99], whole[: len(whole) // 2], whole[:-5], b"\xff\xfe\x00"):
-        path.write_bytes(part)
-        with refused(DataError):
-            load_run(path, line())
+    path.write_bytes(b"\xff\xfe\x00")
+    with refused(DataError, "not UTF-8"):
+        load_run(path, line())
     run = train(line(), line_data(), epochs=1)
     for wrong in (tmp_path / "nosuch" / "run.json", tmp_path):
         with refused(UsageError):
             load_run(wrong, line())
         with refused(UsageError):
             save_run(run, wrong, line())
-    assert [p.name for p in tmp_path.iterdir()] == ["saved.json"]
+    assert [p.name for p in tmp_path.iterdir()] == ["foreign.json"]
 
 
 @pytest.mark.parametrize(
