@@ -14,7 +14,6 @@ from cgprimer.core.derivatives import compute_derivatives
 from cgprimer.errors import NonFiniteError
 from cgprimer.training.data import Dataset
 from tests.approval import approved, refused
-from tests.cli.cli_tools import good, read_json, run
 
 
 def explain(text: str, at: dict[str, Any], **arguments: Any) -> Why:
@@ -135,13 +134,3 @@ def test_losses_and_runs_are_explained() -> None:
             assert caught.value.why.operation == operation
         else:
             assert caught.value.why.vertex == "loss"
-
-
-def test_command_line() -> None:
-    text = "xs = k*x; xw = where(less(xs, 0), 0, sqrt(xs)) + xs"
-    arguments = ("-e", text, "--at", "x=-1,k=1")
-    approved(good("grad", *arguments, "--why"), "<command line>:1:38")
-    found = read_json("grad", *arguments, "--why")
-    assert (found["vertex"], found["operation"], found["value"]) == ("xw", "sqrt(xs)", "nan")
-    approved(run("grad", *arguments).stderr, "--why")
-    approved(good("grad", "-e", "xw = k*x", "--at", "k=1,x=2", "--why"), "finite")

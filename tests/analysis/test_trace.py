@@ -17,7 +17,6 @@ from cgprimer.core.operations.notation import parse_expression
 from cgprimer.errors import CgprimerError, MissingValueError, UsageError
 from tests.approval import approved, refused
 from tests.cases.case_tools import METHODS, example
-from tests.cli.cli_tools import read_json
 
 TANGENTS = [m for m in METHODS if m != "reverse"]
 SCALARS = ("lecture", "baydin", "log_sine", "two_paths", "logistic_loss")
@@ -83,10 +82,6 @@ def test_back_propagation_is_listed_as_matrices() -> None:
     short = trace(example("matrix_backpropagation"), method="reverse", level="variables")
     for style in ("latex", "csv", "markdown"):
         approved(short.to_table(style))
-    shown = read_json("trace", "matrix_backpropagation", "--method", "reverse")
-    rows = {row["name"]: row for row in shown["rows"]}
-    assert (rows["h"]["value"], rows["h"]["adjoint"]) == ([[2, -5]], [[2, 0]])
-    assert {row["name"]: row["value"] for row in shown["backward"]}["bar_w2"] == [[4], [0]]
 
 
 @pytest.mark.parametrize("method", TANGENTS)
@@ -129,9 +124,6 @@ def test_steps_of_each_method_are_listed() -> None:
         for style in ("text", "latex", "csv"):
             approved(found.to_table(style))
         assert found.steps.rows[-1][-1] == 161.8125
-    shown = read_json("trace", "lecture", "--method", "path-sum")
-    assert shown["steps"]["rows"][-1] == ["sum over all paths", "", 161.8125]
-    assert shown["rows"][-1]["tangent"] == 161.8125
 
 
 def test_path_sum_lists_products_that_add_up() -> None:

@@ -15,7 +15,6 @@ from cgprimer.training.curvature import stable_learning_rate
 from cgprimer.training.data import Dataset
 from cgprimer.training.identifiability import Identifiability, format_combination, identifiability
 from tests.approval import approved, refused
-from tests.cli.cli_tools import read_json
 from tests.training.training_graphs import PLAIN, TRUTH, lecture, line
 
 
@@ -35,11 +34,6 @@ def test_runs_of_the_lecture_graph(settings: dict[str, Any], converged: bool, no
     run = cgprimer.train(lecture(), data, **settings)
     assert run.epochs == settings.get("epochs", 600)
     assert has_converged(run, lecture(), data) == converged
-
-
-def test_data_and_directions_of_an_identifiability_report() -> None:
-    data = read_json("identifiability", "lecture")
-    assert (data["rank"], data["null_directions"]) == (3, [{"ab": 1.0, "bc": -1.0}])
 
 
 @pytest.mark.parametrize("text", ["xw = k*xa + b", "xw = k*xa + b + c"])  # of rank 2
