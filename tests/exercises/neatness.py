@@ -58,11 +58,6 @@ def evaluate_strictly(text: str) -> Values:
     return {name: scope[name] for name in names}
 
 
-def count_digits(value: float) -> int:
-    """Return the number of significant digits of a number."""
-    return len(Decimal(repr(float(value))).normalize().as_tuple().digits)
-
-
 def check_number(value: float, difficulty: int, digits: int) -> None:
     """Check one number that a student computes or is shown; ``digits`` is 0 for exact ones."""
     if digits:
@@ -70,7 +65,8 @@ def check_number(value: float, difficulty: int, digits: int) -> None:
         assert value == 0 or 1e-3 <= abs(value) <= 1e4
     else:
         assert abs(value) <= MAX_EXACT[difficulty]
-        assert count_digits(value) <= MAX_DIGITS[difficulty]
+        written = Decimal(repr(float(value))).normalize().as_tuple().digits
+        assert len(written) <= MAX_DIGITS[difficulty]
 
 
 def check_column(values: list[float]) -> None:
@@ -87,25 +83,19 @@ def check_column(values: list[float]) -> None:
 def check_problem(problem: Problem, difficulty: int) -> Worksheet:
     """Check that a student can solve a problem by hand; return its worksheet."""
     worksheet = build_worksheet(problem)
-    assert worksheet.blanks
     evaluate_strictly(problem.graph)
+    assert worksheet.blanks
+    numbers = list(problem.asked.get("shown", ()))  # in a table with a mistake
     columns: dict[str, list[float]] = {}
     for blank in worksheet.blanks:
-        if blank.form == "number":
-            check_number(blank.value, difficulty, worksheet.digits)
-            if not isinstance(blank.tree, Number):  # the adjoint of the output is 1
-                columns.setdefault(blank.column, []).append(blank.value)
-        elif blank.form == "array":
+        if blank.form in ("number", "array"):
+            numbers += np.ravel(blank.value).tolist()
+        if blank.form == "array":
             assert blank.value.any()
-            for value in blank.value.flat:
-                check_number(value, difficulty, worksheet.digits)
-    if problem.kind == "mistake":
-        for value in problem.asked["shown"]:
-            check_number(value, difficulty, worksheet.digits)
-        row, value = (blank.value for blank in worksheet.blanks)
-        assert row
-        check_number(value, difficulty, worksheet.digits)
-    else:
-        for values in columns.values():
-            check_column(values)
+        elif blank.form == "number" and not isinstance(blank.tree, Number):  # 1, of the output
+            columns.setdefault(blank.column, []).append(blank.value)
+    for number in numbers:
+        check_number(number, difficulty, worksheet.digits)
+    for values in columns.values():
+        check_column(values)
     return worksheet

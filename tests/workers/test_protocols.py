@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
+import tomllib
 from itertools import chain, islice, pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -296,55 +298,13 @@ def test_resumed_run_equals_the_uninterrupted_run(more: dict[str, Any], tmp_path
 # --- errors --------------------------------------------------------------------------------------
 
 
-INVALID_DELAYS = """
-    exponetial exponential(-1) exponential,pareto exponential,1,2 1,-2 1,2,3 slow(2,3) slow(2,0)
-    slow(1,2,3) dies(3,2) dies(2,2) pareto(1) network(x) network(1,2) (((
-"""
-
-
-@pytest.mark.parametrize("delays", INVALID_DELAYS.split())
-def test_invalid_delays_are_rejected(delays: str) -> None:
-    with refused(UsageError):
-        cgprimer.train(LINE, PAIR, workers=2, delays=delays, **PLAIN)
-
-
 @pytest.mark.parametrize(
-    "settings",
-    [
-        {"workers": 24},
-        {"workers": 0},
-        {"workers": 2, "simulate": False},
-        {"workers": 2, "protocol": "asinc"},
-        {"workers": 2, "optimizer": "l-bfgs"},
-        {"workers": 2, "optimizer": "coordinates"},
-        {"workers": 2, "backup": 1},
-        {"workers": 2, "protocol": "backup", "backup": 2},
-        {"workers": 2, "protocol": "groups", "groups": 3},
-        {"workers": 2, "protocol": "groups", "groups": 0},
-        {"workers": 2, "protocol": "async", "staleness": -1},
-        {"workers": 2, "batch_size": 12},
-        {"protocol": "async", "simulate": False},
-        {"delays": "constant", "simulate": False},
-        {"place": "layers:9"},
-        {"place": "layer:2"},
-        {"place": "layers:0"},
-        {"place": "layers:2", "workers": 3},
-        {"place": "layers:2", "workers": 4, "protocol": "backup"},
-        {"place": "layers:2", "protocol": "async"},
-        {"place": "layers:2", "method": "forward"},
-        {"place": "layers:2", "delays": "dies(1,2)"},
-        {"place": "layers:2", "micro_batches": 50},
-        {"place": "layers:2", "simulate": False},
-        {"micro_batches": 2, "simulate": False},
-        {"workers": 2, "cluster": "local"},
-        {"workers": 2, "cluster": "local", "simulate": False, "delays": "constant"},
-        {"workers": None, "cluster": "local", "simulate": False},
-    ],
-    ids=str,
+    "settings", Path(__file__).with_name("wrong_settings.txt").read_text("utf-8").splitlines()
 )
-def test_wrong_settings_are_rejected(settings: dict[str, Any]) -> None:
+def test_wrong_settings_are_rejected(settings: str) -> None:
+    usual = {"simulate": True, "batch_size": 5, "epochs": 1}
     with refused(UsageError):
-        cgprimer.train(*lecture(23), **{"simulate": True, "batch_size": 5, "epochs": 1, **settings})
+        cgprimer.train(*lecture(23), **usual | tomllib.loads(f"all = {{{settings}}}")["all"])
 
 
 def test_batch_normalization_and_blocks_are_rejected() -> None:
