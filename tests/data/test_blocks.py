@@ -17,6 +17,7 @@ from cgprimer.errors import CgprimerError, DataError, NonFiniteError, UsageError
 from cgprimer.training.data import Blocks, Dataset, blocks, csv_files
 from cgprimer.training.data.dataset_columns import select_sample_indices
 from tests.approval import refused
+from tests.training.training_graphs import interrupt_at
 
 LINE = cgprimer.parse("xw = k*xa + b*xb; parameter k = 2, b = -1")
 ROLES: dict[str, Any] = {"inputs": ["xa", "xb"], "targets": ["xw"]}
@@ -90,12 +91,8 @@ def test_a_run_over_blocks_is_the_documented_loop(file: Path, engine: str, batch
 def test_an_interrupted_run_over_blocks_can_be_resumed(file: Path) -> None:
     parts = Blocks.load(file, **ROLES)
     whole = cgprimer.train(LINE, parts, epochs=3, batch_size=20)
-
-    def stop(step: int, steps: int, loss: float) -> None:
-        if step == 37:
-            raise KeyboardInterrupt
-
-    half = cgprimer.train(LINE, parts, epochs=3, batch_size=20, on_step=stop, engine="numpy")
+    settings: dict[str, Any] = {"on_step": interrupt_at(37), "engine": "numpy"}
+    half = cgprimer.train(LINE, parts, epochs=3, batch_size=20, **settings)
     assert half.interrupted
     rest = cgprimer.train(LINE, parts, epochs=3, batch_size=20, resume=half)
     assert rest.parameters == pytest.approx(whole.parameters, rel=1e-12)
