@@ -141,17 +141,14 @@ def test_wrong_and_failing_sections_are_reported(
 
 def test_random_graphs_have_the_requested_operations() -> None:
     for operations in (100, 1000):
-        lines, inputs, parameters = random_expressions(operations)
-        graph = cgprimer.parse("\n".join(lines))
+        graph = cgprimer.parse("\n".join(random_expressions(operations)))
         tape = cgprimer.tape(graph)
         assert len(tape) == operations
-        assert len(graph.outputs) == 1
-        assert set(graph.inputs) == set(inputs)
-        assert set(graph.parameters) == set(parameters)
+        assert (len(graph.outputs), len(graph.inputs)) == (1, 4)
+        assert len(graph.parameters) == max(4, operations // 20)
         counts = Counter(str(instruction.primitive) for instruction in tape.instructions)
         fair = operations / len(KINDS)
         assert all(fair / 2 < counts[kind] < 2 * fair for kind in KINDS), counts
-        assert random_expressions(operations)[0] == lines
 
 
 def test_matrices_and_expressions_describe_the_same_network() -> None:

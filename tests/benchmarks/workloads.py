@@ -25,21 +25,16 @@ KINDS = ("add", "mul", "div", "pow", "sin", "exp", "tanh")
 LARGEST = 3.0  # bound of the absolute values
 
 
-def random_expressions(operations: int, seed: int = 0) -> tuple[list[str], list[str], list[str]]:
+def random_expressions(operations: int) -> list[str]:
     """Return expressions with an exact number of operations, about as many of each kind.
 
     Every expression has a bound of its absolute values, so that nothing overflows. Denominators
-    are at least 0.5.
-
-    Returns:
-        The expressions (all of them are used by the last one, the only output), the names of the
-        inputs, and the names of the parameters (one for 20 operations, at least 4).
+    are at least 0.5. The last expression, the only output, uses all others, four inputs and a
+    parameter for 20 operations.
     """
-    rng = random.Random(seed)
-    inputs = [f"xin{i}" for i in range(4)]
-    parameters = [f"p{i}" for i in range(max(4, operations // 20))]
-    bounds = dict.fromkeys([*inputs, *parameters], 1.0)
-    names = list(bounds)
+    rng = random.Random(0)
+    names = [f"xin{i}" for i in range(4)] + [f"p{i}" for i in range(max(4, operations // 20))]
+    bounds = dict.fromkeys(names, 1.0)
     unused = deque(rng.sample(names, len(names)))
     width = max(4, operations // 60)  # the number of unused values, so the graph is 60 deep
     lines: list[str] = []
@@ -94,7 +89,7 @@ def random_expressions(operations: int, seed: int = 0) -> tuple[list[str], list[
     while len(unused) > 1:
         a, b = unused.popleft(), unused.popleft()
         add(f"{a} + {b}", bounds[a] + bounds[b], "add")
-    return lines, inputs, parameters
+    return lines
 
 
 Array = Any
@@ -237,14 +232,13 @@ def network(name: str, layers: tuple[int, ...], samples: int) -> Workload:
 
 def random_graph(name: str, operations: int, samples: int) -> Workload:
     """Create a random graph of mixed operations."""
-    expressions, inputs, parameters = random_expressions(operations)
-    # Graphs list their parameters in the order of appearance.
-    order = list(dict.fromkeys(re.findall(r"\bp\d+\b", "\n".join(expressions))))
-    random = np.random.default_rng(2)
+    expressions = random_expressions(operations)
+    graph = cgprimer.parse("\n".join(expressions))
+    random, inputs = np.random.default_rng(2), tuple(sorted(graph.inputs))
     work = Workload(
-        name, tuple(expressions), tuple(inputs), tuple(sorted(parameters, key=order.index)),
+        name, tuple(expressions), inputs, graph.parameters,
         {x: random.uniform(-1.0, 1.0, samples) for x in inputs},
-        np.zeros(samples), random.uniform(-1.0, 1.0, len(parameters)),
+        np.zeros(samples), random.uniform(-1.0, 1.0, len(graph.parameters)),
     )  # fmt: skip
     # The function keeps all intermediate values, so it computes a few samples at a time.
     block = max(1, 20_000_000 // (3 * operations))
