@@ -12,13 +12,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
 
 from cgprimer.visualization.diagrams.diagram import Diagram
-from cgprimer.visualization.diagrams.diagram_figure import draw_diagram
 from cgprimer.visualization.diagrams.diagram_formats import format_diagram, save_diagram
 from cgprimer.visualization.diagrams.geometry import Box, Point
 
@@ -144,32 +142,6 @@ def _add_heads(shafts: Sequence[_Shape], heads: Sequence[_Shape]) -> list[_Shape
     return sorted(made, key=lambda shape: -shape.width)  # the wide line of a double line first
 
 
-def parse_figure(diagram: Diagram, folder: Path) -> Picture:
-    """Parse the artists of a matplotlib figure by their positions on the page."""
-    figure = draw_diagram(diagram)
-    (axes,) = figure.axes
-    height = figure.bbox.height / figure.dpi * 72
-
-    def place(points: Any) -> list[Point]:
-        pixels = axes.transData.transform(points) * 72 / figure.dpi
-        return [(float(x), float(height - y)) for x, y in pixels]
-
-    outlines, heads = [], []
-    for patch in axes.patches:
-        path = patch.get_path().transformed(patch.get_patch_transform())
-        width, style = patch.get_linewidth(), patch.get_linestyle()
-        dashed = isinstance(style, tuple) and style[1][0] > 2  # constants have dots
-        shape = _Shape(place(path.vertices), width, dashed)
-        (outlines if width else heads).append(shape)
-    shafts = [
-        _Shape(place(line.get_xydata()), line.get_linewidth(), line.is_dashed())
-        for line in axes.lines
-    ]
-    texts = [(text.get_text(), place([text.get_position()])[0]) for text in axes.texts]
-    heads = [head for head in heads if len(head.points) == 4]
-    return _assemble(outlines, _add_heads(shafts, heads), texts)
-
-
 def parse_svg(diagram: Diagram, folder: Path) -> Picture:
     """Parse the paths of an SVG file; the text of a group of glyphs is in a comment."""
     save_diagram(diagram, folder / "picture.svg")
@@ -290,7 +262,6 @@ def parse_mermaid(diagram: Diagram, folder: Path) -> Picture:
 
 
 PARSERS: dict[str, Callable[[Diagram, Path], Picture]] = {
-    "figure": parse_figure,
     "svg": parse_svg,
     "tex": parse_tikz,
     "dot": parse_dot,

@@ -28,9 +28,7 @@ from cgprimer.support.latex_text import (
 from cgprimer.visualization.diagrams.diagram import Diagram, Edge, Node
 from cgprimer.visualization.diagrams.diagram_formats import TEXTS, format_diagram
 from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
-from tests.pictures.picture_parsers import parse_dot, parse_mermaid
 
-EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.cg"))
 TITLE = "Titles with & % $ # _ { } ~ ^ \\ < > \" ' ` | größe α ж -- ,, step-by-step"
 WORDS = cgprimer.parse(
     "input node = 2, edge = 3, subgraph = 1, click = 1; parameter class = 2, ο = 1;"
@@ -74,10 +72,10 @@ def diagrams(name: str) -> tuple[Diagram, ...]:
     return tuple(graph_diagram(graph, **chosen) for chosen in list_options(graph))
 
 
-NAMES = ["letters", "words", *(path.stem for path in EXAMPLES)]
+NAMES = ["letters", "words", "lecture", "mazur", "batch_normalization", "dropout", "softmax"]
 each_name = pytest.mark.parametrize(
     "name",
-    [pytest.param(n, marks=[pytest.mark.slow] * (k > 1)) for k, n in enumerate(NAMES)],
+    [pytest.param(n, marks=[pytest.mark.slow] * (n != "words")) for n in NAMES],
 )
 
 
@@ -105,15 +103,6 @@ def test_graphviz_reads_dot(name: str) -> None:
         drawn = json.dumps(answer, ensure_ascii=False)
         assert diagram is not HOSTILE or "&lt;n&gt; &amp; m" in drawn
         assert "step-by-step" in drawn or not diagram.title
-
-
-@each_name
-def test_every_vertex_and_edge_is_in_the_flowcharts(name: str, tmp_path: Path) -> None:
-    for diagram in diagrams(name):
-        for parse in (parse_dot, parse_mermaid):
-            drawn = parse(diagram, tmp_path)
-            assert len(drawn.arrows) == len(diagram.edges)
-            assert set(drawn.vertices) == {node.label for node in diagram.nodes}
 
 
 def test_text_of_a_user_is_never_markup() -> None:
@@ -168,8 +157,7 @@ def compile_page(text: str, folder: Path) -> tuple[float, float]:
 @needs_tex
 @each_name
 def test_tex_compiles(name: str, tmp_path: Path) -> None:
-    last = 1 if name == "words" else 4 if name == "letters" else 2
-    for diagram in diagrams(name)[:last]:
+    for diagram in diagrams(name)[: 4 if name == "letters" else 1]:
         width, height = compile_page(format_diagram(diagram, "tex", dark=True), tmp_path)
         assert width > 100
         assert height > 50
@@ -179,9 +167,9 @@ def test_tex_compiles(name: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Glyph")  # the font that measures lacks these letters as well
 def test_tex_compiles_hostile_text_and_letters_that_it_cannot_show(tmp_path: Path) -> None:
-    compile_page(format_diagram(HOSTILE, "tex").replace("?", ""), tmp_path)
-    diagram = graph_diagram(cgprimer.parse("变量 = k*xa"), title="变量")
-    compile_page(format_diagram(diagram, "tex"), tmp_path)
+    unknown = graph_diagram(cgprimer.parse("变量 = k*xa"), title="变量")
+    for diagram in (HOSTILE, unknown):
+        compile_page(format_diagram(diagram, "tex").replace("?", ""), tmp_path)
 
 
 @needs_tex
