@@ -66,14 +66,12 @@ def test_paths_that_cannot_be_written_are_refused(tmp_path: Path, name: str) -> 
     assert [p.read_text() for p in tmp_path.iterdir()] == ["kept"]
 
 
-@pytest.mark.parametrize("output", ["a.docx", {"xa": 1}, 3])
-def test_draw_refuses_outputs_and_names_the_known_formats(output: object, tmp_path: Path) -> None:
-    with pytest.raises(UsageError) as caught:
-        cgprimer.draw(cgprimer.load("lecture"), output)
-    if isinstance(output, str):
-        assert all(f".{kind}" in str(caught.value) for kind in formats())
-        done = draw("-e", "xw = k*xa", "-o", tmp_path / output)
-        assert isinstance(done.exception, UsageError)
+def test_draw_refuses_outputs_and_names_the_known_formats(tmp_path: Path) -> None:
+    for output in ("a.docx", {"xa": 1}, 3):
+        with refused(UsageError):
+            cgprimer.draw(cgprimer.load("lecture"), output)
+    done = draw("-e", "xw = k*xa", "-o", tmp_path / "a.docx")
+    assert isinstance(done.exception, UsageError)
 
 
 @pytest.mark.parametrize("failure", ["drawing", "renaming"])

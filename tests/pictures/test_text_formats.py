@@ -11,7 +11,6 @@ import re
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from typing import Any
 import pytest
 
 import cgprimer
-from cgprimer.analysis.element_graph import find_shape, list_element_names
+from cgprimer.analysis.element_graph import list_element_names
 from cgprimer.support.latex_text import (
     declare_missing_characters,
     escape_latex,
@@ -50,29 +49,24 @@ HOSTILE = Diagram(
 )
 
 
-def list_options(graph: cgprimer.ExpressionGraph) -> Iterator[dict[str, Any]]:
-    """Yield options of every level and overlay that a graph can have."""
-    seed = list_element_names(graph, (graph.inputs or graph.parameters)[0])[0]
-    arrays, number = cgprimer.tape(graph).has_arrays, not find_shape(graph, graph.outputs[0])
-    for level in ("variables", "operations"):
-        yield {
-            "level": level, "values": True, "tangents": seed, "adjoints": number,
-            "partials": not (arrays and level == "operations"), "title": TITLE,
-        }  # fmt: skip
-    yield {"parameters": "vertices", "title": TITLE}
-    if number:
-        yield {"level": "backward", "values": True}
-
-
 @cache
 def diagrams(name: str) -> tuple[Diagram, ...]:
-    """Return diagrams of an example or of a graph with special names."""
+    """Return diagrams of every level and overlay of an example or of a special graph."""
     special = {"words": WORDS, "letters": LETTERS}
     graph = special[name] if name in special else cgprimer.load(name)
-    return tuple(graph_diagram(graph, **chosen) for chosen in list_options(graph))
+    seed = list_element_names(graph, (graph.inputs or graph.parameters)[0])[0]
+    arrays = cgprimer.tape(graph).has_arrays
+    usual = {"values": True, "tangents": seed, "adjoints": True, "title": TITLE}
+    options: list[dict[str, Any]] = [
+        {**usual, "partials": True},
+        {**usual, "partials": not arrays, "level": "operations"},
+        {"parameters": "vertices", "title": TITLE},
+        {"level": "backward", "values": True},
+    ]
+    return tuple(graph_diagram(graph, **chosen) for chosen in options)
 
 
-NAMES = ["letters", "words", "lecture", "mazur", "batch_normalization", "dropout", "softmax"]
+NAMES = ["letters", "words", "lecture", "mazur", "matrix_backpropagation", "dropout"]
 each_name = pytest.mark.parametrize(
     "name",
     [pytest.param(n, marks=[pytest.mark.slow] * (n != "words")) for n in NAMES],
@@ -94,10 +88,8 @@ def test_graphviz_reads_dot(name: str) -> None:
         assert not [x for x in done.stderr.splitlines() if "fontconfig" not in x.lower()]
         answer = json.loads(done.stdout)
         objects = [item for item in answer.get("objects", ()) if "nodes" not in item]
-        key = {item["_gvid"]: item["name"] for item in objects}
-        names = [name.replace("\\\\", "\\") for name in key.values()]  # DOT keeps both
-        assert names == [node.key for node in diagram.nodes]
-        key = dict(zip(key, names, strict=True))
+        key = {item["_gvid"]: item["name"].replace("\\\\", "\\") for item in objects}
+        assert [*key.values()] == [node.key for node in diagram.nodes]  # DOT keeps both backslashes
         pairs = Counter((key[item["tail"]], key[item["head"]]) for item in answer.get("edges", ()))
         assert pairs == Counter((edge.tail, edge.head) for edge in diagram.edges)
         drawn = json.dumps(answer, ensure_ascii=False)
