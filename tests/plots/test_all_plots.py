@@ -17,20 +17,13 @@ import cgprimer
 from cgprimer import Dataset, make_classes, plot, train
 from cgprimer.core.graph.loading import parse
 from cgprimer.networks import mlp
-from cgprimer.visualization.plots.loss_landscape import landscape
 from cgprimer.visualization.plots.slide import choose_log_ticks
-from cgprimer.visualization.plots.surface_plot import draw_surface
-from tests.plots.plot_tools import entries, moved, run_of
-from tests.plots.test_runs import plot_memory
+from tests.plots.plot_tools import entries
+from tests.plots.test_runs import PLOTS as RUNS
+from tests.plots.test_surfaces import SURFACES
 
 SINE = parse("xw = sin(xa)")
 LINE = parse("xw = k*xa + b; parameter k = 3, b = -1")
-LOSSES = {"adam": [1.0, 0.1, 0.01], "sgd": [1.0, 0.5, 0.2]}
-TRUTH = {"k": 3.0, "b": -1.0}
-MOVED = {
-    "adam": moved({"k": [0.5, 2.0, 2.9], "b": [0.1, -0.8, -1.0]}, TRUTH),
-    "sgd": moved({"k": [0.5, 1.0], "b": [0.1, 0.0]}, TRUTH),
-}
 NEURON = parse("xo = sigmoid(a*x1 + b*x2 + c)")
 
 
@@ -47,30 +40,12 @@ def plot_sweep(dark: bool) -> Figure:
     return plot.sweep(cgprimer.sweep(LINE, data, vary, epochs=3), dark=dark)
 
 
-def plot_surface(dark: bool, **options: Any) -> Figure:
-    """Plot a loss surface."""
-    return draw_surface(landscape(LINE, ["k", "b"], grid=9, steps=9), dark=dark, **options)
-
-
 PLOTS: dict[str, Callable[[bool], Figure]] = {
     "error": lambda dark: plot.error(SINE, {"xa": 1}, dark=dark),
-    "loss and validation": lambda dark: plot.loss(
-        {
-            name: run_of(losses, validation_losses=[1.1, 0.3], settings={"steps_per_epoch": 1.5})
-            for name, losses in LOSSES.items()
-        },
-        dark=dark,
-    ),
-    "learned parameters": lambda dark: plot.parameters(MOVED, final=True, dark=dark),
-    "parameters over time": lambda dark: plot.parameters(MOVED, dark=dark),
     "sweep": plot_sweep,
-    "cost": lambda dark: plot.cost("sum", [1, 4, 16], dark=dark),
     "cost and time": lambda dark: plot.cost("sum", [1, 4], timed=True, dark=dark),
-    "swell": lambda dark: plot.swell("product", [1, 2, 3], dark=dark),
-    "memory": plot_memory,
-    "surface": plot_surface,
-    "surface in 3-D": lambda dark: plot_surface(dark, in_3d=True),
     "function": lambda dark: plot.function(SINE, order=6, tangent=1.0, dark=dark),
+    "swell": lambda dark: plot.swell("product", [1, 2, 3], dark=dark),
     "long names": lambda dark: plot.function(
         parse("a_very_long_name_for_an_output = sin(x_and_a_long_name_too)"), order=2, tangent=0.5,
         dark=dark,
@@ -91,9 +66,15 @@ PLOTS: dict[str, Callable[[bool], Figure]] = {
         cgprimer.fit(LINE, cgprimer.make_dataset(LINE, samples=20, noise=0.1)), dark=dark
     ),
 }  # fmt: skip
-DEFAULT = ("parameters over time", "boundary", "sweep")
+EXAMPLES: dict[str, Callable[[], Figure]] = {**RUNS, **SURFACES}
+DEFAULT = ("parameters", "boundary", "sweep")
 each_plot = pytest.mark.parametrize(
-    "kind", [pytest.param(k, marks=[pytest.mark.slow] * (k not in DEFAULT)) for k in PLOTS]
+    "kind",
+    [
+        pytest.param(kind, marks=[pytest.mark.slow] * (kind not in DEFAULT))
+        for kind in {**EXAMPLES, **PLOTS}
+        if "losses in" not in kind and not kind.startswith("[") and kind != "names"
+    ],
 )
 
 
@@ -109,14 +90,15 @@ def texts(figure: Figure) -> list[Text]:
 @each_plot
 def test_plots_are_slides_with_large_text_that_does_not_overlap(kind: str) -> None:
     dark = len(kind) % 2 == 0
-    figure = PLOTS[kind](dark)
+    figure = PLOTS[kind](dark) if kind in PLOTS else EXAMPLES[kind]()
     assert figure.get_size_inches() == pytest.approx((13.333, 7.5), abs=0.01)
-    assert (max(figure.get_facecolor()[:3]) < 0.2) is dark
+    assert (max(figure.get_facecolor()[:3]) < 0.2) is (dark and kind in PLOTS)
     figure.draw_without_rendering()
     assert [text.get_text() for text in texts(figure) if text.get_fontsize() < 14] == []
     assert [text.get_text() for text in texts(figure) if "$" in text.get_text()] == []
     for axes in figure.axes:
-        named = [line for line in axes.lines if not str(line.get_label()).startswith("_")]
+        labelled = [line for line in axes.lines if not str(line.get_label()).startswith("_")]
+        named = [line for line in labelled if len(line.get_xdata())]  # others are in the legend
         looks = [(str(line.get_linestyle()), line.get_marker(), line.get_linewidth(),
                   str(line._unscaled_dash_pattern)) for line in named]  # type: ignore[attr-defined]  # fmt: skip
         assert len(set(looks)) == len(looks)  # without colors

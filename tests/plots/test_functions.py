@@ -59,16 +59,15 @@ def test_jumps_and_poles_are_found_but_not_steep_slopes() -> None:
         assert np.isfinite(drawn(plot.function(parse(text), order=0), "xw")[1]).all()
 
 
-@pytest.mark.parametrize(
-    ("text", "label", "levels"),
-    [("xw = step(xa)", "xw", (0, 1)), ("xw = abs(xa)", "d xw / d xa", (-1, 1))],
-)
-def test_no_line_joins_the_sides_of_a_jump(text: str, label: str, levels: tuple[int, int]) -> None:
-    places, values = drawn(plot.function(parse(text)), label)
-    with np.errstate(invalid="ignore"):
-        assert not (np.abs(np.diff(values)) > 0.5).any()
-    for level in levels:  # each side goes up to the jump
-        assert np.abs(places[values == level]).min() < 1e-9
+def test_no_line_joins_the_sides_of_a_jump() -> None:
+    for text, label, levels in (
+        ("xw = step(xa)", "xw", (0, 1)), ("xw = abs(xa)", "d xw / d xa", (-1, 1)),
+    ):  # fmt: skip
+        places, values = drawn(plot.function(parse(text)), label)
+        with np.errstate(invalid="ignore"):
+            assert not (np.abs(np.diff(values)) > 0.5).any()
+        for level in levels:  # each side goes up to the jump
+            assert np.abs(places[values == level]).min() < 1e-9
 
 
 @pytest.mark.parametrize("text", ["tan(xa)", "1000*tan(xa)", "1/(xa-1.5)", "1/sin(xa)"])
@@ -142,8 +141,6 @@ def test_schemes_that_do_not_apply_and_steps_outside_the_domain() -> None:
     found = step_errors(parse("xw = abs(xa)*xa^2"), {"xa": 1})
     assert set(found.errors) == {"forward", "central"}
     assert "analytic" in found.refused["complex-step"]
-    figure = plot.error(parse("xw = abs(xa)^3"), {"xa": 1})
-    assert "complex-step: not analytic" in entries(figure)
     found = step_errors(parse("xw = log(xa)"), {"xa": 0.01}, schemes=["central"])
     assert np.isfinite(found.errors["central"]).tolist()[:: len(found.steps) - 1] == [True, False]
 
@@ -167,14 +164,12 @@ def test_curves_of_errors_have_guides_and_stars_at_the_best_steps(sine: StepErro
 
 
 def test_errors_of_zero_are_drawn_below_all_others() -> None:
-    found, figure = step_errors(LECTURE, wrt="ab"), plot.error(LECTURE, wrt="ab")
-    axes = figure.axes[0]
-    assert numbers(axes.yaxis)[0] == "0 (exact)"
-    floor = axes.get_yticks()[0]
+    found, (axes,) = step_errors(LECTURE, wrt="ab"), plot.error(LECTURE, wrt="ab").axes
     (curve,) = [x for x in axes.lines if str(x.get_label()).startswith("complex-step")]
-    zero = found.errors["complex-step"] == 0
+    zero, floor = found.errors["complex-step"] == 0, axes.get_yticks()[0]
     assert set(np.asarray(curve.get_ydata())[zero]) == {floor}
     assert min(errors[errors > 0].min() for errors in found.errors.values()) > floor
+    assert numbers(axes.yaxis)[0] == "0 (exact)"
     assert "0 (exact)" not in numbers(plot.error(SINE, {"xa": 1}).axes[0].yaxis)
     plot.error(parse("xw = 2*xa"), {"xa": 0})  # every error is zero
 

@@ -81,13 +81,20 @@ def test_the_depth_of_a_layer_is_the_longest_path_and_its_norm_is_that_of_the_ar
 # --- decision boundaries --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
+def test_an_animation_has_a_frame_for_every_snapshot() -> None:
+    data = cgprimer.make_classes("gaussians", NEURON, samples=60)
+    run = cgprimer.train(NEURON, data, epochs=3)
+    moving = Image.open(io.BytesIO(learning_animation(run, data, dark=True)))
+    assert (moving.n_frames, moving.size) == (len(run.recorded_steps) + 1, (1280, 720))
+
+
 def test_the_boundary_is_where_the_outputs_are_equal() -> None:
     data = cgprimer.make_classes("gaussians", NEURON, samples=60)
     run = cgprimer.train(NEURON, data, learning_rate=0.05, epochs=3, loss="cross-entropy")
     plane, snapshots = moments_of(run, data)
     assert [snapshot.step for snapshot in snapshots] == [0, *run.recorded_steps]
-    assert snapshots[0].loss == pytest.approx(run.start_loss)
-    assert snapshots[-1].loss == pytest.approx(run.loss)
+    assert [snapshots[k].loss for k in (0, -1)] == pytest.approx([run.start_loss, run.loss])
     assert snapshots[-1].wrong.mean() == 1 - run.score(data).accuracy
     for snapshot in snapshots:
         p, (line,) = snapshot.parameters, snapshot.lines
@@ -129,14 +136,6 @@ def test_boundaries_of_several_outputs_of_numbers_and_of_logits() -> None:
     assert len(plane.regions) == 6
     with refused(UsageError):
         plot.boundary(cgprimer.train(LINE, cgprimer.make_dataset(LINE, samples=9)), numbers)
-
-
-@pytest.mark.slow
-def test_an_animation_has_a_frame_for_every_snapshot() -> None:
-    data = cgprimer.make_classes("gaussians", NEURON, samples=60)
-    run = cgprimer.train(NEURON, data, epochs=3)
-    moving = Image.open(io.BytesIO(learning_animation(run, data, dark=True)))
-    assert (moving.n_frames, moving.size) == (len(run.recorded_steps) + 1, (1280, 720))
 
 
 # --- descents -------------------------------------------------------------------------------------
