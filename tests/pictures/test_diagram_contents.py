@@ -149,15 +149,13 @@ def test_the_sweeps_of_a_picture_agree_with_the_symbolic_method(name: str, level
         assert forward == pytest.approx(expected[wrt], rel=1e-12, abs=1e-15)
 
 
-@pytest.mark.parametrize("name", ["lecture", "two_paths", "baydin", "mazur", "cs231n_max", "olah"])
+@pytest.mark.parametrize("name", ["lecture", "baydin", "mazur", "cs231n_max", "olah"])
 def test_a_vertex_of_the_backward_graph_has_edges_from_the_names_in_its_expression(
     name: str,
 ) -> None:
     graph = cgprimer.load(name)
     found = build_backward_diagram(graph, at={}, of=graph.outputs[0])
     label = {n.key: n.label for n in found.nodes}
-    role = {n.label: n.role for n in found.nodes}
-    assert role[f"bar_{graph.outputs[0]}"] == "seed"
     for node in found.nodes:
         tails = {label[e.tail] for e in found.edges if e.head == node.key}
         assert tails == set(re.findall(r"\bbar_\w+", node.detail[0])), node.label
@@ -166,7 +164,6 @@ def test_a_vertex_of_the_backward_graph_has_edges_from_the_names_in_its_expressi
     for wrt, value in cgprimer.gradient(graph, of=graph.outputs[0], wrt=names).items():
         shown = values.get(f"bar_{wrt}", "= 0")
         assert float(shown.split()[1]) == pytest.approx(value, rel=1e-7)
-        assert role.get(f"bar_{wrt}", "gradient") == "gradient"
 
 
 @pytest.mark.parametrize("count", [3, 5, 6])

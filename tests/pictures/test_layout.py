@@ -15,7 +15,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 import cgprimer
 from cgprimer.visualization.diagrams.diagram import Diagram, Edge, Node
 from cgprimer.visualization.diagrams.diagram_figure import draw_diagram
-from cgprimer.visualization.diagrams.geometry import Box, Point, overlap_length, sample_line
+from cgprimer.visualization.diagrams.geometry import Box, Point, sample_line
 from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
 from cgprimer.visualization.diagrams.layer_summary import READABLE, is_readable, summarize
 from cgprimer.visualization.diagrams.slide_layout import SlideLayout, slide_layout
@@ -113,34 +113,26 @@ def test_examples_can_be_read_and_nothing_overlaps(
         assert "".join("".join(lines).split()) == "".join(round_results(edge.label).split())
 
 
-def test_text_is_inside_its_shape_and_inside_the_figure() -> None:
-    for name, options in (("lecture", {"values": True}), ("two_paths", {"place": "layers:2"})):
-        diagram = graph_diagram(cgprimer.load(name), title="A title", **options)  # type: ignore[arg-type]
-        figure = draw_diagram(diagram)
-        (axes,) = figure.axes
-        renderer = FigureCanvasAgg(figure).get_renderer()
-        picture, to_points = slide_layout(diagram), axes.transData.inverted()
-        extents = [(t.get_text(), t.get_window_extent(renderer)) for t in axes.texts]
-        for node in diagram.nodes:
-            box = picture.layout.boxes[node.key]
-            for words in (node.label, *picture.details[node.key]):
-                found = [e.transformed(to_points) for text, e in extents if text == words]
-                assert any(
-                    max(abs(e.x0 - box.x), abs(e.x1 - box.x)) < box.width / 2
-                    and max(abs(e.y0 - box.y), abs(e.y1 - box.y)) < box.height / 2
-                    for e in found
-                ), words
-        for text, extent in extents:
-            assert figure.bbox.x0 <= extent.x0 <= extent.x1 <= figure.bbox.x1, text
-            assert figure.bbox.y0 <= extent.y0 <= extent.y1 <= figure.bbox.y1, text
-        for (text, one), (other, two) in combinations(extents, 2):
-            across, along = min(one.x1, two.x1) - max(one.x0, two.x0), min(one.y1, two.y1)
-            assert across <= 1 or along - max(one.y0, two.y0) <= 4, (text, other)
-        smallest = min(text.get_fontsize() for text in axes.texts)
-        width, height = figure.get_size_inches()
-        on_slide = smallest * min(13.333 / width, 7.5 / height, 1.0)
-        assert smallest == DETAIL_SIZE
-        assert picture.captions.smallest_text == pytest.approx(on_slide, rel=1e-3)
+@pytest.mark.parametrize(
+    ("name", "options"), [("lecture", {"values": True}), ("two_paths", {"place": "layers:2"})]
+)
+def test_text_is_inside_the_figure_and_large(name: str, options: dict[str, Any]) -> None:
+    diagram = graph_diagram(cgprimer.load(name), title="A title", **options)
+    figure = draw_diagram(diagram)
+    (axes,) = figure.axes
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    extents = [(t.get_text(), t.get_window_extent(renderer)) for t in axes.texts]
+    for text, extent in extents:
+        assert figure.bbox.x0 <= extent.x0 <= extent.x1 <= figure.bbox.x1, text
+        assert figure.bbox.y0 <= extent.y0 <= extent.y1 <= figure.bbox.y1, text
+    for (text, one), (other, two) in combinations(extents, 2):
+        across, along = min(one.x1, two.x1) - max(one.x0, two.x0), min(one.y1, two.y1)
+        assert across <= 1 or along - max(one.y0, two.y0) <= 4, (text, other)
+    smallest = min(text.get_fontsize() for text in axes.texts)
+    width, height = figure.get_size_inches()
+    on_slide = smallest * min(13.333 / width, 7.5 / height, 1.0)
+    assert smallest == DETAIL_SIZE
+    assert slide_layout(diagram).captions.smallest_text == pytest.approx(on_slide, rel=1e-3)
 
 
 def crossings(picture: SlideLayout) -> int:
@@ -211,14 +203,6 @@ def test_labels_are_next_to_their_own_edges_and_messages_between_frames() -> Non
             assert box.x + box.width / 2 < right.x - right.width / 2
 
 
-def test_lines_that_overlap_are_a_fault() -> None:
-    edges = [("a", "b"), ("a", "c")]
-    narrow, wide = ([[(0.0, 0.0), (200.0, 0.0)], [(0.0, 0.0), (200.0, y)]] for y in (4.0, 200.0))
-    assert overlap_length(edges, narrow) > 100
-    assert overlap_length(edges, wide) == 0
-    assert overlap_length([("a", "b"), ("d", "b")], [line[::-1] for line in narrow]) > 100
-
-
 # --- text -----------------------------------------------------------------------------------------
 
 
@@ -268,13 +252,9 @@ def test_results_get_fewer_digits_and_expressions_do_not(text: str, rounded: str
 
 def test_dense_graphs_are_not_readable() -> None:
     nodes = tuple(Node(str(k), f"x{k}", "inner") for k in range(50))
-    pairs = [(a, b) for a in range(50) for b in range(a + 1, 50)]
-    for chosen, readable in (
-        ([], True), ([(a, b) for a, b in pairs if b - a < 2], True),
-        (pairs, False), ([(a, b) for a, b in pairs if b == 49], False),
-    ):  # fmt: skip
-        edges = tuple(Edge(str(a), str(b)) for a, b in chosen)
-        assert is_readable(Diagram(nodes, edges)) == readable
+    chain = tuple(Edge(str(k), str(k + 1)) for k in range(49))
+    fan = tuple(Edge(str(k), "49") for k in range(49))
+    assert [is_readable(Diagram(nodes, edges)) for edges in ((), chain, fan)] == [True, True, False]
 
 
 def test_a_summary_counts_every_vertex_and_edges_between_layers() -> None:

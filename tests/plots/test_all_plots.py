@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +17,8 @@ from cgprimer import Dataset, make_classes, plot, train
 from cgprimer.core.graph.loading import parse
 from cgprimer.networks import mlp
 from cgprimer.visualization.plots.slide import choose_log_ticks
-from tests.plots.plot_tools import entries
+from tests.approval import approved
+from tests.plots.plot_tools import describe, entries
 from tests.plots.test_runs import PLOTS as RUNS
 from tests.plots.test_surfaces import SURFACES
 
@@ -174,13 +174,8 @@ def test_a_decision_boundary_separates_the_drawn_samples() -> None:
 def test_functions_points_and_errors_of_a_loss() -> None:
     """(2a + b - 3)^2 at b = 0: 9, 1 and 1 for a = 0, 1, 2; the slopes are -12, -4 and 4."""
     graph = cgprimer.parse("xw = a*xa + b")
-    at = {"xa": 2.0, "b": 0.0, "target": 3.0}
-    whole: dict[str, Any] = {"loss": "squared-error", "wrt": "a"}
-    points = plot.points(graph, {**at, "a": [0.0, 1.0, 2.0]}, **whole)
-    for figure in (plot.function(graph, 0, 2, at=at, **whole), points):
-        value, slope = (line for line in figure.axes[0].lines if "loss" in str(line.get_label()))
-        for line, expected in ((value, [9, 1, 1]), (slope, [-12, -4, 4])):
-            found = np.interp([0, 1, 2], line.get_xdata(), line.get_ydata())
-            assert found == pytest.approx(expected)
+    at, whole = {"xa": 2.0, "b": 0.0, "target": 3.0}, {"loss": "squared-error", "wrt": "a"}
+    approved(describe(plot.points(graph, {**at, "a": [0.0, 1.0, 2.0]}, **whole)))
+    approved(describe(plot.function(graph, 0, 2, at=at, **whole)))  # type: ignore[arg-type]
     titled = plot.error(graph, {**at, "a": 1.0}, **whole)
     assert "d loss / d a" in titled.axes[0].get_title()
