@@ -7,11 +7,9 @@ import re
 from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
-from itertools import combinations
 from pathlib import Path
 
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
@@ -31,6 +29,7 @@ from cgprimer.visualization.pages.comparison.comparison_slides import (
     save_comparison,
 )
 from tests.approval import approved, refused
+from tests.pictures.diagram_tools import check_texts
 
 LONG = "a_name_of_forty_characters_that_goes_on__"
 
@@ -187,22 +186,11 @@ def test_slides_can_be_read_and_nothing_overlaps(name: str) -> None:
         assert slide.get_size_inches() == pytest.approx((13.333, 7.5), abs=0.01)
         assert min(text.get_fontsize() for text in texts(slide)) >= 13.99
         slide.set_dpi(72)
-        renderer = FigureCanvasAgg(slide).get_renderer()
-        boxes = []
-        for text in texts(slide):
-            box = text.get_window_extent(renderer)
-            inner = 0.18 * box.height  # room for accents and descenders that no text uses twice
-            corners = [[box.x0 + 1, box.y0 + inner], [box.x1 - 1, box.y1 - inner]]
-            boxes.append((text.get_text(), Bbox(corners)))
-        for bar in bars(slide):
-            (x0, y0), width, height = bar.get_xy(), bar.get_width(), bar.get_height()
-            assert x0 + width <= 932.5
-            boxes.append(("bar", Bbox([[x0, 540 - y0 - height], [x0 + width, 540 - y0]])))
-        for words_, box in boxes:
-            assert 8 <= box.x0 <= box.x1 <= 952, words_
-            assert 4 <= box.y0 <= box.y1 <= 536, words_
-        for (one, a), (other, b) in combinations(boxes, 2):
-            assert not a.overlaps(b), (one, other)
+        corners = [(bar.get_xy(), bar.get_width(), bar.get_height()) for bar in bars(slide)]
+        boxes = [Bbox([[x, 540 - y - height], [x + width, 540 - y]])
+                 for (x, y), width, height in corners]  # fmt: skip
+        assert all(box.x1 <= 932.5 for box in boxes)
+        check_texts(slide, texts(slide), boxes)
 
 
 def test_bars_are_as_long_as_their_numbers() -> None:

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 import cgprimer
 from cgprimer.visualization.diagrams.diagram import Diagram, Edge, Node
@@ -21,7 +20,7 @@ from cgprimer.visualization.diagrams.layer_summary import READABLE, is_readable,
 from cgprimer.visualization.diagrams.slide_layout import SlideLayout, slide_layout
 from cgprimer.visualization.diagrams.text_layout import round_results, wrap_expression
 from cgprimer.visualization.diagrams.theme import DETAIL_SIZE, READABLE_SIZE
-from tests.pictures.diagram_tools import F1, load
+from tests.pictures.diagram_tools import F1, check_texts, load
 from tests.pictures.test_drawn_geometry import diagrams
 
 FULL = "input x[3]; parameter W[2,3], v[2]; xh = sigmoid(W @ x); xo = v @ xh"
@@ -120,14 +119,7 @@ def test_text_is_inside_the_figure_and_large(name: str, options: dict[str, Any])
     diagram = graph_diagram(cgprimer.load(name), title="A title", **options)
     figure = draw_diagram(diagram)
     (axes,) = figure.axes
-    renderer = FigureCanvasAgg(figure).get_renderer()
-    extents = [(t.get_text(), t.get_window_extent(renderer)) for t in axes.texts]
-    for text, extent in extents:
-        assert figure.bbox.x0 <= extent.x0 <= extent.x1 <= figure.bbox.x1, text
-        assert figure.bbox.y0 <= extent.y0 <= extent.y1 <= figure.bbox.y1, text
-    for (text, one), (other, two) in combinations(extents, 2):
-        across, along = min(one.x1, two.x1) - max(one.x0, two.x0), min(one.y1, two.y1)
-        assert across <= 1 or along - max(one.y0, two.y0) <= 4, (text, other)
+    check_texts(figure, axes.texts)
     smallest = min(text.get_fontsize() for text in axes.texts)
     width, height = figure.get_size_inches()
     on_slide = smallest * min(13.333 / width, 7.5 / height, 1.0)

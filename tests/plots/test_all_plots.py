@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,15 +15,17 @@ from matplotlib.text import Text
 import cgprimer
 from cgprimer import Dataset, make_classes, plot, train
 from cgprimer.core.graph.loading import parse
+from cgprimer.errors import CgprimerError
 from cgprimer.networks import mlp
 from cgprimer.visualization.plots.slide import choose_log_ticks
 from tests.approval import approved
-from tests.plots.plot_tools import describe, entries
+from tests.pictures.diagram_tools import check_texts
+from tests.plots.plot_tools import describe, entries, moved, run_of
 from tests.plots.test_runs import PLOTS as RUNS
 from tests.plots.test_surfaces import SURFACES
 
-SINE = parse("xw = sin(xa)")
-LINE = parse("xw = k*xa + b; parameter k = 3, b = -1")
+SINE_TEXT, LINE_TEXT = "xw = sin(xa)", "xw = k*xa + b; parameter k = 3, b = -1"
+SINE, LINE = parse(SINE_TEXT), parse(LINE_TEXT)
 NEURON = parse("xo = sigmoid(a*x1 + b*x2 + c)")
 
 
@@ -103,26 +105,9 @@ def test_plots_are_slides_with_large_text_that_does_not_overlap(kind: str) -> No
                   str(line._unscaled_dash_pattern)) for line in named]  # type: ignore[attr-defined]  # fmt: skip
         assert len(set(looks)) == len(looks)  # without colors
     if "3-D" not in kind:
-        check_separate_texts(figure)
-
-
-def check_separate_texts(figure: Figure) -> None:
-    """Check that no text leaves the slide or overlaps another text."""
-    ticks = {
-        id(text)
-        for axes in figure.axes
-        for axis in (axes.xaxis, axes.yaxis)
-        for text in axis.get_ticklabels(which="both")
-    }
-    extents = [(t.get_text(), t.get_window_extent()) for t in texts(figure) if id(t) not in ticks]
-    extents = [(text, box) for text, box in extents if box.x0 > -1000]  # ticks out of sight
-    for text, box in extents:
-        assert -1 <= box.x0 <= box.x1 <= figure.bbox.width + 1, text
-        assert -1 <= box.y0 <= box.y1 <= figure.bbox.height + 1, text
-    for (text, one), (other, two) in combinations(extents, 2):
-        width = min(one.x1, two.x1) - max(one.x0, two.x0)
-        height = min(one.y1, two.y1) - max(one.y0, two.y0)
-        assert not (width > 1 and height > 1), (text, other)
+        axes = [axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)]
+        ticks = {id(text) for axis in axes for text in axis.get_ticklabels(which="both")}
+        check_texts(figure, [text for text in texts(figure) if id(text) not in ticks])
 
 
 # --- axes -----------------------------------------------------------------------------------------
@@ -179,3 +164,84 @@ def test_functions_points_and_errors_of_a_loss() -> None:
     approved(describe(plot.function(graph, 0, 2, at=at, **whole)))  # type: ignore[arg-type]
     titled = plot.error(graph, {**at, "a": 1.0}, **whole)
     assert "d loss / d a" in titled.axes[0].get_title()
+
+
+# --- refusals -------------------------------------------------------------------------------------
+
+WAVE = "y = sin(k*x); parameter k = 6"
+LAYER = "input x[2] = [1, 2]; parameter w[2,2] = 1; xL = sum(x @ w)"
+VECTOR = "input x[2]; parameter w[2] = [3, -1], b = 0.5; xw = x @ w + b"
+START, OVER, POINT = {"start": {"k": -1.8}}, {"over": ["k", "b"]}, {"at": {"xa": 1}}
+REFUSED: list[tuple[str, Any, list[dict[str, Any]]]] = [
+    ("function", SINE_TEXT, [
+        {"low": "a"}, {"at": [1]}, {"order": 1.5}, {"order": 7}, {"order": -1},
+        {"tangent": np.nan}, {"wrt": "q"}, {"low": 1.0, "high": 1.0},
+    ]),
+    ("function", "xw = xa*xb", [{}]),
+    ("function", "xw = k*xa", [{}]),
+    ("function", "xw = log(xa)", [{"low": -2.0, "high": -1.0}, {"tangent": 0.0}]),
+    ("function", "xw = abs(xa)", [{"tangent": 0.0}]),
+    ("function", "xw = stop_gradient(xa^2)", [{"tangent": 1.0}]),
+    ("function", LAYER, [{"wrt": "w"}, {"wrt": "w[2,0]"}]),
+    ("error", SINE_TEXT, [
+        {}, {"at": 1}, {"at": {"xa": "1"}}, {**POINT, "of": 1}, {**POINT, "wrt": "xb"},
+        {**POINT, "schemes": 3}, {**POINT, "schemes": ["middle"]}, {**POINT, "steps": []},
+        {**POINT, "steps": [0.1, "b"]}, {**POINT, "steps": -1.0}, {**POINT, "steps": [0.0]},
+    ]),
+    ("error", "xw = abs(xa)", [{"at": {"xa": 0}}]),
+    ("error", "xw = relu(xa)", [{**POINT, "schemes": ["complex-step"]}]),
+    ("error", "xw = xa*xb", [{"at": {"xa": 1, "xb": 1}}]),
+    ("error", LAYER, [{"wrt": "w"}]),
+    ("cost", None, [
+        {"family": ["sum"]}, {"family": "netwrok"}, {"sizes": "8"}, {"sizes": [0]},
+        {"methods": 1}, {"methods": ["backward"]}, {"bound": np.inf}, {"bound": 0.5},
+    ]),
+    ("swell", None, [{"family": None}, {"family": "softmx"}, {"depths": 2.5}, {"depths": [-1]}]),
+    ("surface", LINE_TEXT, [
+        {"over": 3}, {"over": ["k"]}, {"over": ["k", "k"]}, {"over": ["k", "xa"]},
+        {"data": [1.0]}, {"ranges": [(0, 1), 2]}, {"ranges": [("a", 1), (0, 1)]},
+        {"ranges": [(1, 0), (0, 1)]}, {"ranges": [(0, 1)]}, {"start": {"k": "b"}},
+        {"start": {"xa": 1.0}}, {"at": {"xa": 1.0}}, {"rates": 0.1}, {"rates": {"sgd": "fast"}},
+        {"rates": {"sgd": -1.0}}, {"steps": 1.5}, {"steps": 0}, {"optimizers": 3},
+        {"optimizers": ["adamm"]}, {"gradient": 3, "optimizers": "none"},
+    ]),
+    ("surface", "xw = k*xa + b*xa^2 + c; parameter k = 1, b = 1", [OVER]),
+    ("surface", VECTOR, [{"over": ["w", "b"]}]),
+    ("noise", WAVE, [
+        {}, {"start": {"j": 1}}, {**START, "over": "z"}, {**START, "rate": 0},
+        {**START, "seeds": 0}, {**START, "batch_sizes": (1, 2, 3, 4)},
+        {**START, "batch_sizes": 101}, {**START, "ranges": [(0, 1)]},
+        {**START, "ranges": [(-3, 1), (0, 1)]}, {**START, "ranges": [(-3, float("nan"))]},
+    ]),
+    ("noise", cgprimer.load("lecture"), [{"start": {"ab": 1}}]),
+    ("activations", None, [
+        {"depth": 0}, {"depth": 100}, {"width": 1000}, {"activation": "foo"}, {"std": 0},
+        {"rate": float("nan")}, {"depth": 2, "std": 50, "activation": "exp"},
+    ]),
+    ("gradients", "xw = 3*xa", [POINT]),
+    ("variance", LINE_TEXT, [{"batches": 1}]),
+    ("memory", {}, [{}]),
+    ("loss", run_of([1.0, 0.5]), [
+        {"smooth": 2.5}, {"smooth": "all"}, {"by": None}, {"log": 3}, {"log": "z"},
+    ]),
+    ("loss", run_of([1.0, -1.0]), [{"log": "y"}]),
+    ("loss", run_of([0.0]), [{"log": "both"}]),
+    ("parameters", moved({"k": [0.0, 1.0]}), [{"names": 3}]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "subject", "refused"),
+    [
+        pytest.param(*row, id=f"{row[0]} {row[1] if isinstance(row[1], str) else number}")
+        for number, row in enumerate(REFUSED)
+    ],
+)
+def test_wrong_arguments_are_refused(
+    kind: str, subject: Any, refused: list[dict[str, Any]]
+) -> None:
+    first = [parse(subject) if isinstance(subject, str) else subject] * (subject is not None)
+    for options in refused:
+        with pytest.raises(CgprimerError) as caught:
+            getattr(plot, kind)(*first, **options)
+        approved(f"{options} {caught.typename}: {caught.value}")
