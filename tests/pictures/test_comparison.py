@@ -102,7 +102,11 @@ class Reader(HTMLParser):
 # --- pages ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["integers", "kink", "refusals"])
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("hidden", "refusals")]
+SHOWN = ["integers", "kink", *SLOW]
+
+
+@pytest.mark.parametrize("name", SHOWN)
 def test_pages_show_what_is_approved(name: str) -> None:
     found = comparison(name)
     approved("\n".join(Reader(comparison_page(found)).lines))
@@ -209,7 +213,7 @@ def test_bars_are_as_long_as_their_numbers() -> None:
     assert error / max(lengths[0]) == pytest.approx((17 + math.log10(worst)) / 17, abs=0.01)
 
 
-@pytest.mark.parametrize("name", ["integers", "kink", "hidden", "refusals"])
+@pytest.mark.parametrize("name", SHOWN)
 def test_slides_show_what_is_approved(name: str) -> None:
     for slide in comparison_slides(comparison(name)):
         approved(" | ".join(words(slide)))

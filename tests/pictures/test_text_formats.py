@@ -147,6 +147,7 @@ def compile_page(text: str, folder: Path) -> tuple[float, float]:
 
 
 @needs_tex
+@pytest.mark.slow
 @each_name
 def test_tex_compiles(name: str, tmp_path: Path) -> None:
     for diagram in diagrams(name)[: 4 if name == "letters" else 1]:

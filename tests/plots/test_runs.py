@@ -15,7 +15,6 @@ from cgprimer import Value, checkpoint, memory, plot
 from cgprimer.errors import DataError, NonFiniteError, UsageError
 from cgprimer.training.loop import TrainingRun
 from cgprimer.training.runs import save_run
-from cgprimer.visualization.diagrams.figure_files import save_figure
 from cgprimer.visualization.plots.loss_plot import compute_moving_average, over_time
 from cgprimer.visualization.plots.plotted_runs import choose_axis, merge_true_values, name_runs
 from tests.approval import approved, refused
@@ -169,10 +168,10 @@ def test_the_end_of_a_diverged_run_is_marked() -> None:
 
 def test_only_data_made_from_declared_values_have_true_values() -> None:
     data = cgprimer.make_dataset(CLASSES, samples=50)
-    own = cgprimer.Dataset.from_arrays(data.inputs, data.targets)
-    for samples, words in ((data, ["true value", "training"]), (own, ["training"])):
-        run = cgprimer.train(CLASSES, samples, epochs=1)
-        assert entries(plot.parameters(run)) == words
+    read = cgprimer.Dataset.from_arrays(data.inputs, data.targets)
+    runs = [cgprimer.train(CLASSES, samples, epochs=1) for samples in (data, read)]
+    legends = [entries(plot.parameters(run)) for run in runs]
+    assert legends == [["true value", "training"], ["training"]]
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -203,11 +202,3 @@ def test_files_that_are_no_runs_are_refused(tmp_path: Path) -> None:
     save_run(cgprimer.train(LINE, cgprimer.make_dataset(LINE, samples=9), epochs=0), path, LINE)
     with refused(UsageError):
         choose_axis(name_runs([path]))
-
-
-@pytest.mark.slow
-def test_many_samples_are_pixels_in_a_picture_of_lines(tmp_path: Path) -> None:
-    line = cgprimer.parse("y = a + b*x")
-    data = cgprimer.make_dataset(line, truth={"a": 1, "b": 2}, samples=10_001, noise=0.1)
-    save_figure(plot.fit(cgprimer.fit(line, data)), tmp_path / "a.svg")
-    assert (tmp_path / "a.svg").stat().st_size < 500_000

@@ -62,7 +62,7 @@ def descent(
 
     >>> import cgprimer
     >>> graph = cgprimer.parse("y = exp(k*x); parameter k = 0.5")
-    >>> figure = descent(graph, start={"k": 1.0}, steps=100)
+    >>> figure = descent(graph, start={"k": 1.0}, steps=20)
     >>> [line.get_label().partition(":")[0] for line in figure.axes[0].lines]
     ['Levenberg-Marquardt', 'adam, rate 0.05']
     """

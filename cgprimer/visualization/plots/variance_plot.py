@@ -63,9 +63,9 @@ def variance(
 
     >>> import cgprimer
     >>> graph = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
-    >>> figure = variance(graph, sizes=[1, 16], batches=2000)
+    >>> figure = variance(graph, sizes=[1, 16], batches=1000)
     >>> [text.get_text() for text in figure.legends[0].get_texts()][:2]
-    ['measured over 2,000 batches: slope -1.01', '1/B']
+    ['measured over 1,000 batches: slope -1.01', '1/B']
     """
     result = gradient_variances(graph, data, at, sizes, batches, loss, seed)
     x = np.array(result.sizes, float)
