@@ -15,6 +15,7 @@ import cgprimer
 from cgprimer.errors import CgprimerError, DataError, TrainingError, UsageError
 from tests.approval import approved, refused
 from tests.fitting import nist
+from tests.training.training_graphs import table
 
 LECTURE = cgprimer.load("lecture")
 LINE = cgprimer.parse("y = a + b*x")
@@ -360,19 +361,7 @@ def test_an_interrupted_fit_keeps_the_best_point() -> None:
     assert str(again.bootstrap(2)) == str(found.bootstrap(2))
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"algorithm": "newton"}, {"damping": "ten"}, {"damping": "tens", "algorithm": "l-bfgs"},
-        {"first_damping": 1.0, "algorithm": "l-bfgs"}, {"first_damping": 0.0},
-        {"algorithm": "minpack", "bounds": {"a": (0, 1)}}, {"bounds": {"c": (0, 1)}},
-        {"bounds": {"a": (2, 1)}}, {"bounds": {"a": 2}}, {"scheme": "central"},
-        {"bounds": {"a": (5, 6)}, "start": {"a": 1}}, {"freeze": ["x"]}, {"freeze": ["a", "b"]},
-        {"start": {"aa": 1}}, {"iterations": 0}, {"weights": {"z": 1.0}},
-        {"weights": [1.0, 2.0]}, {"weights": [-1.0] * 10}, {"start": {"b": -1e3}},
-    ],
-    ids=str,
-)  # fmt: skip
+@pytest.mark.parametrize("arguments", table("fit, refused"), ids=str)
 def test_wrong_arguments(arguments: dict[str, Any]) -> None:
     with refused(CgprimerError):
         cgprimer.fit(DECAY, NOISY, **arguments)

@@ -15,7 +15,7 @@ from cgprimer.training.curvature import stable_learning_rate
 from cgprimer.training.data import Dataset
 from cgprimer.training.identifiability import Identifiability, format_combination, identifiability
 from tests.approval import approved, refused
-from tests.training.training_graphs import PLAIN, TRUTH, lecture, line
+from tests.training.training_graphs import PLAIN, TRUTH, lecture, line, table
 
 
 @pytest.mark.parametrize("noise", [0.0, 20.0])
@@ -130,21 +130,6 @@ def test_reasons_name_the_stable_rate_if_it_was_exceeded() -> None:
     assert "stable" not in str(caught.value)
 
 
-JACOBIANS: dict[str, dict[str, float]] = {  # graphs and their parameters
-    lecture().text: TRUTH,
-    "xw = k*xa + b": {"k": 1, "b": 2},
-    "xw = a*b*xa": {"a": 2, "b": 3},  # a*b is determined, but no linear combination
-    "xw = (a + 2*b)*xa": {"a": 1, "b": 1},
-    "xw = (a + b)*xa + (c - d)*xa^2": {"a": 1, "b": 1, "c": 1, "d": 1},
-    "xv = a*xa; xw = (a + b)*xa": {"a": 1, "b": 1},
-    "xv = u*xa; xw = k*xa; output xw": {"u": 1, "k": 1},
-    "xw = relu(a)*xa + b": {"a": -5, "b": 1},
-    "xw = max(a, b)*xa": {"a": 3, "b": 0.27},
-    "xw = k*0*xa": {"k": 1},
-    "xw = a + b": {"a": 1, "b": 1},
-}
-
-
 def identify(text: str, values: dict[str, float], *samples: float) -> Identifiability:
     """Analyze a graph with given samples of its inputs."""
     graph = cgprimer.parse(text)
@@ -155,15 +140,15 @@ def identify(text: str, values: dict[str, float], *samples: float) -> Identifiab
     return found
 
 
-@pytest.mark.parametrize("text", JACOBIANS)
-def test_known_jacobians(text: str) -> None:
-    found, graph = identify(text, JACOBIANS[text]), cgprimer.parse(text)
+@pytest.mark.parametrize(("text", "at"), table("Jacobians"))
+def test_known_jacobians(text: str, at: dict[str, float]) -> None:
+    found, graph = identify(text, at), cgprimer.parse(text)
     sentences = found.sentences(graph.outputs)
     approved("\n".join([f"rank {found.rank}; everywhere: {found.everywhere}", *sentences]))
     assert {*found.undetermined()} == {name for d in found.null_directions for name in d}
     inputs = dict.fromkeys(graph.inputs, 0.7)
     for direction in found.null_directions:
-        for slopes in cgprimer.jacobian(graph, {**inputs, **JACOBIANS[text]}).values():
+        for slopes in cgprimer.jacobian(graph, {**inputs, **at}).values():
             change = sum(slopes[name] * step for name, step in direction.items())
             assert change == pytest.approx(0, abs=1e-12)
 

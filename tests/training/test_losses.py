@@ -18,7 +18,7 @@ from cgprimer.errors import CgprimerError, DataError, MissingValueError, NonFini
 from cgprimer.training.data import Dataset
 from cgprimer.training.objective import loss_and_gradient
 from tests.approval import refused, warned
-from tests.training.training_graphs import PLAIN, lecture, lecture_data, line, line_data
+from tests.training.training_graphs import PLAIN, lecture, lecture_data, line, line_data, table
 
 METHODS = cgprimer.methods()
 ONE = cgprimer.parse("xo = k*x")
@@ -38,30 +38,9 @@ def registered_loss(loss: Any, name: str = "mine") -> Iterator[None]:
         cgprimer.unregister_loss(name)
 
 
-# loss, output, target, value, slope; torch 2 in float64
-KNOWN = (
-    ("squared-error", 0.5, 1.0, 0.25, -1.0), ("half-squared-error", 0.5, 1.0, 0.125, -0.5),
-    ("absolute-error", 0.5, 1.0, 0.5, -1.0), ("out*target", 0.5, 2.0, 1.0, 2.0),
-    ("huber", -2.5, 0.0, 2.0, -1.0), ("huber", 0.3, 1.0, 0.245, -0.7),
-    ("huber(0.5)", -2.5, 0.0, 1.125, -0.5), ("huber(delta=0.5)", 1.7, 1.5, 0.02, 0.2),
-    ("cross-entropy", 0.1, 0.0, 0.10536051565782631, 1.111111111111111),
-    ("cross-entropy", 0.9, 0.75, 0.6546666599918812, 1.6666666666666672),
-    ("cross-entropy-logit", -1000.0, 0.0, 0.0, 0.0), ("cross-entropy-logit", 1000.0, 1.0, 0.0, 0.0),
-    ("cross-entropy-logit", 1000.0, 0.0, 1000.0, 1.0),
-    ("cross-entropy-logit", -1000.0, 1.0, 1000.0, -1.0),
-    ("cross-entropy-logit", 0.5, 0.25, 0.8490769841801067, 0.3724593312018546),
-    ("(out - target)^2/2 + 0.1*k^2", 0.5, 1.0, 0.15, -0.4),
-    ("hinge", 0.25, 1.0, 0.75, -1.0), ("hinge", 3.0, 1.0, 0.0, 0.0), ("hinge", 0.5, -1.0, 1.5, 1.0),
-    # Limits; torch clips the logarithm at -100 and its slope.
-    ("cross-entropy", 1.0, 1.0, 0.0, -1.0), ("cross-entropy", 0.0, 0.0, 0.0, 1.0),
-    ("cross-entropy", 0.0, 1.0, math.inf, -math.inf),
-    ("cross-entropy", 1.0, 0.0, math.inf, math.inf),
-)  # fmt: skip
-
-
 @pytest.mark.parametrize("engine", ["plain", "numpy", "cpu"])
 def test_values_and_slopes(engine: str) -> None:
-    for loss, out, target, value, slope in KNOWN:
+    for loss, out, target, value, slope in table("losses: "):
         data = Dataset.from_arrays({"x": [1.0]}, {"xo": [target]})
         found = loss_and_gradient(ONE, data, loss=loss, engine=engine)({"k": out})
         assert found[0] == pytest.approx(value, **NEAR), loss
@@ -71,17 +50,7 @@ def test_values_and_slopes(engine: str) -> None:
         assert cgprimer.gradient(ONE, at, loss=loss)["k"] == pytest.approx(slope, **NEAR)
 
 
-@pytest.mark.parametrize(
-    ("logits", "target", "value", "slopes"),
-    [  # logits, class or probabilities, loss and slopes of torch
-        ([1.0, 2.0, 3.0], 0, 2.4076059644443806,
-         [-0.9099694268296196, 0.24472847105479764, 0.6652409557748218]),
-        ([-1000.0, 0.0, 1000.0], 2, 0.0, [0.0, 0.0, 0.0]),
-        ([-1000.0, 0.0, 1000.0], 0, 2000.0, [-1.0, 0.0, 1.0]),
-        ([1.0, 2.0, 3.0], [0.2, 0.3, 0.5], 1.1076059644443805,
-         [-0.10996942682961958, -0.05527152894520235, 0.16524095577482178]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("logits", "target", "value", "slopes"), table("softmax: "))
 def test_softmax_of_scalars_and_of_arrays(
     logits: list[float], target: Any, value: float, slopes: list[float]
 ) -> None:
@@ -280,24 +249,24 @@ def test_losses_that_cannot_be_registered() -> None:
             cgprimer.train(line(), line_data(), loss="mine")
 
 
-@pytest.mark.parametrize(
-    "loss",
-    [
-        "squared-eror", "target^2", "xww - 1", "out - goal", "(out - target", "tahn(out)", "",
-        "out = target", SOFTMAX, "huber(0)", "huber(gamma=2)", "huber(x)", 7,
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("loss", table("losses, refused"))
 def test_wrong_losses(loss: Any) -> None:
     with refused(CgprimerError) as caught:
         loss_and_gradient(line(), line_data(), loss=loss)
     assert caught.value.exit_code == 2
 
 
-def test_wrong_arguments() -> None:
+def test_wrong_arguments_columns_and_parameters_are_named() -> None:
     wrong = {"reduction": "product", "dtype": "float16", "engine": "abacus", "step": 0.1}
     for name, value in wrong.items():
         with refused(UsageError, name):
             loss_and_gradient(line(), line_data(), **{name: value})
+    with refused(DataError, "'xw'"):
+        loss_and_gradient(line(), Dataset.from_arrays({"xa": [1.0]}))
+    with refused(MissingValueError, "'b'"):
+        loss_and_gradient(line(), line_data())({"k": 1.0})
+    with refused(UsageError):
+        loss_and_gradient(cgprimer.parse("xw = 2*xa"), line_data())
 
 
 @pytest.mark.parametrize(
@@ -334,12 +303,3 @@ def test_classes_and_outputs_are_checked() -> None:
     data = Dataset.from_arrays({"x": [1.0]}, {"xo": [1.0]})
     with refused(NonFiniteError, "cross-entropy-logit"):
         cgprimer.train(ONE, data, loss="cross-entropy", start={"k": 0.0})
-
-
-def test_missing_columns_and_parameters_are_named() -> None:
-    with refused(DataError, "'xw'"):
-        loss_and_gradient(line(), Dataset.from_arrays({"xa": [1.0]}))
-    with refused(MissingValueError, "'b'"):
-        loss_and_gradient(line(), line_data())({"k": 1.0})
-    with refused(UsageError):
-        loss_and_gradient(cgprimer.parse("xw = 2*xa"), line_data())

@@ -1,50 +1,39 @@
-"""Optimizers: steps of PyTorch and by numpy, batches, written and registered update rules."""
+"""Optimizers, update rules, regularizers, norms, bounds, frozen parameters and schedules."""
 
 from __future__ import annotations
 
+import math
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
 
 import cgprimer
 from cgprimer.errors import CgprimerError, TapeError, UsageError
+from cgprimer.training.constraints import project_to_norm_ball, shrink_towards_zero
 from cgprimer.training.data import Dataset
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import OPTIMIZERS, optimizer
+from cgprimer.training.schedules import rates
 from cgprimer.training.update_rules import record_update
 from tests.approval import refused, warned
-from tests.training.training_graphs import PLAIN, lecture, lecture_data, line, line_data
+from tests.training.training_graphs import PLAIN, lecture, lecture_data, line, line_data, table
 
 Array = Any
 ENGINES = ("plain", "numpy", "cpu")
 START = {"k": 0.25, "b": 0.5}
-ADAM = (
-    "m = beta1*m + (1 - beta1)*g; s = beta2*s + (1 - beta2)*g*g;"
-    "p = p - rate*(m/(1 - beta1^t))/(sqrt(s/(1 - beta2^t)) + epsilon)"
-)
-# Settings, and k and b after 100 steps of torch.optim (torch 2, float64, weight_decay for l2).
-PYTORCH: dict[str, tuple[dict[str, Any], tuple[float, float]]] = {
-    "sgd": ({}, (2.8352497318555185, -0.7586987040336979)),
-    "momentum": ({"hyper": {"beta": 0.8}}, (3.0000242307458196, -1.0000171318886188)),
-    "nesterov": ({"hyper": {"beta": 0.8}}, (3.0000095111564407, -1.00001438403382)),
-    "adagrad": ({}, (0.6070533697156035, 0.597078602033693)),
-    "rmsprop": ({}, (2.7930176097023636, -0.8597871174459242)),
-    "adam": ({}, (1.9299048476773637, -0.2677904458663325)),
-    "adam, written": (
-        {"optimizer": ADAM, "hyper": {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}},
-        (1.9299048476773637, -0.2677904458663325),
-    ),
-    "adamw": ({"hyper": {"weight_decay": 0.1}}, (1.7542807416932917, -0.1633611555826618)),
-    "sgd with l2": ({"l2": 0.1}, (2.6133279906231164, -0.598189424295372)),
-}
+NOTHING = Dataset.from_arrays({}, {"xw": [0.0]})
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("name", PYTORCH)
-def test_a_hundred_steps_are_those_of_pytorch(name: str, engine: str) -> None:
-    settings, expected = PYTORCH[name]
+@pytest.mark.parametrize(("name", "settings", "expected"), table("optimizers: "))
+def test_a_hundred_steps_are_those_of_pytorch(
+    name: str, settings: dict[str, Any], expected: list[float], engine: str
+) -> None:
     settings = {"optimizer": name.partition(" ")[0], **settings}
     run = cgprimer.train(
         line(), line_data(), engine=engine, start=START, epochs=100, learning_rate=0.02,
@@ -120,14 +109,7 @@ def test_state_of_a_written_rule_starts_at_zero_or_a_given_value() -> None:
         optimizer("v = mu*v + g; p = p - rate*v", {"mu": 0.9, "nu": 1})
 
 
-@pytest.mark.parametrize(
-    ("text", "factors"),
-    [
-        ("p = p - v*g; v = rate", (0.0, 0.1, 0.1)),
-        ("v = 0.5*rate; p = p - v*g/t", (0.05, 0.025, 0.05 / 3)),
-        ("p = p - rate*g; n = n + 1", (0.1, 0.1, 0.1)),
-    ],
-)
+@pytest.mark.parametrize(("text", "factors"), table("update rules with a common state"))
 def test_state_that_is_common_to_all_parameters(text: str, factors: tuple[float, ...]) -> None:
     xa, (k, b) = line_data(1.5).inputs["xa"][0], (0.25, 0.5)
     for factor in factors:
@@ -141,17 +123,7 @@ def test_state_that_is_common_to_all_parameters(text: str, factors: tuple[float,
         assert run.parameters == pytest.approx({"k": k, "b": b}, rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("text", "marked"),
-    [
-        ("v = 0.9*v + g", "v"), ("p = p - rate*sqr(g)", "sqr"), ("p = p - rate*g/0", "rate*g/0"),
-        ("p = p - rate*g/s; s = s + g^2", "rate*g/s"), ("p = p - rate*", " "),
-        ("p = p - rate*g/sqrt(s); s = s + g^2", "rate*g/sqrt(s)"), ("p = p - rat*g", "rat"),
-        ("p = p - rate*log(-abs(g))", "log(-abs(g))"), ("v = mu*v + g; p = p - rate*v", "mu"),
-        ("g = 2*g; p = p - rate*g", "g"), ("p = p*rate", "p"), ("p = p - rate*sum(g)", "sum(g)"),
-        ("parameter v = 2; p = p - g", "v"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "marked"), table("update rules, refused"))
 def test_wrong_rules_are_marked_in_their_text(text: str, marked: str) -> None:
     with refused(CgprimerError) as caught:
         optimizer(text)
@@ -296,3 +268,88 @@ def test_l_bfgs_stops_at_the_minimum() -> None:
     x = np.stack([line_data().inputs["xa"], np.ones(5)], axis=1)
     expected = np.linalg.solve(x.T @ x / 5 + 0.1 * np.eye(2), x.T @ line_data().targets["xw"] / 5)
     assert [ridge.parameters["k"], ridge.parameters["b"]] == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("text", "start", "arguments", "expected", "penalty"), table("one step of gradient descent")
+)
+def test_one_step_of_gradient_descent(
+    text: str, start: dict, arguments: dict, expected: dict, penalty: float, engine: str
+) -> None:
+    graph = cgprimer.parse(f"xw = {text}")
+    run = cgprimer.train(
+        graph, NOTHING, learning_rate=0.1, epochs=1, loss="out", start=start, engine=engine,
+        **arguments, **PLAIN,
+    )  # fmt: skip
+    assert run.parameters == pytest.approx(expected, rel=1e-14, abs=1e-15)
+    assert run.loss == pytest.approx(graph.evaluate(expected)["xw"])  # without the penalty
+    assert run.penalty == pytest.approx(penalty)
+
+
+@given(st.lists(st.floats(-5, 5), min_size=1, max_size=4), st.floats(0.1, 4), st.integers(0, 99))
+@examples(max_examples=20)
+def test_projections_are_the_nearest_points_of_the_ball(
+    numbers: list[float], radius: float, seed: int
+) -> None:
+    random, values = np.random.default_rng(seed), np.array(numbers)
+    for p in (1.0, 2.0, math.inf):
+        found = project_to_norm_ball(values, radius, p)
+        assert np.linalg.norm(found, p) <= radius * (1 + 1e-12)
+        distance = np.linalg.norm(found - values)
+        for direction in random.normal(size=(10, len(values))):
+            other = direction * radius * random.random() / np.linalg.norm(direction, p)
+            assert np.linalg.norm(other - values) >= distance * (1 - 1e-12)
+    for p in (1.5, 3.0):  # other norms scale down
+        scale = min(1.0, radius / (np.linalg.norm(values, p) or 1.0))
+        assert project_to_norm_ball(values, radius, p) == pytest.approx(scale * values)
+    found = float(shrink_towards_zero(values[0], radius))
+    near = (found - 1e-4, found, found + 1e-4)
+    objective = [(w - values[0]) ** 2 / 2 + radius * abs(w) for w in near]
+    assert objective[1] == min(objective)
+
+
+def test_frozen_parameters_are_not_differentiated_and_need_a_value() -> None:
+    free = np.array([1.0, 0.0, 0.0, 1.0])
+    objective, whole = Objective(lecture(), free=free), Objective(lecture())
+    assert objective.program.wrt == ("ab", "ac")
+    columns, values = whole.columns(lecture_data(20)), np.array([0.1, 0.2, 0.3, 0.4])
+    exact, found = whole.sums(columns, values, 20), objective.sums(columns, values, 20)
+    assert found[0] == exact[0]
+    assert found[1] == pytest.approx(exact[1] * free)
+    graph = cgprimer.parse("xw = a*xa + b; parameter a = 3")
+    with refused(UsageError, "--start b="):
+        cgprimer.train(graph, line_data(), freeze=["b"])
+    run = cgprimer.train(graph, line_data(), freeze=["b"], start={"b": -1}, epochs=2)
+    assert run.parameters["b"] == -1
+    data = Dataset.from_arrays({"xa": [0.0, 1.0]}, {"xw": [5.0, 8.0]})
+    run = cgprimer.train(graph, data, freeze=["a"], max_norm=1, learning_rate=0.1, epochs=90)
+    assert (run.parameters["a"], run.parameters["b"]) == (3.0, pytest.approx(1.0))
+
+
+@pytest.mark.parametrize("engine", ["plain", "cpu"])
+def test_elements_of_arrays_are_constrained(engine: str) -> None:
+    graph = cgprimer.parse("input x[2]; parameter W[2,2], b[2]; xo = sum((W @ x + b)^2)")
+    data = Dataset.from_arrays({"x": np.ones((4, 2))}, {"xo": np.zeros(4)})
+    run = cgprimer.train(
+        graph, data, engine=engine, start={"W": np.full((2, 2), 2.0), "b": np.ones(2)}, epochs=20,
+        batch_size=None, loss="out", freeze=["W[0,1]"], bounds={"b": (0.5, 2)},
+        max_norm={"W": 4.5, "b": 9.0},
+    )  # fmt: skip
+    assert run.parameters["W"][0, 1] == 2.0
+    assert (run.parameters["b"] >= 0.5).all()
+    assert run.loss < run.start_loss
+
+
+@pytest.mark.parametrize(("schedule", "arguments", "expected"), table("schedules: "))
+def test_schedules(schedule: str, arguments: dict[str, Any], expected: list[float]) -> None:
+    made = rates(schedule, 1.0, 3, 2, **arguments)
+    assert made(0, 6) == pytest.approx(expected, rel=1e-14)
+    assert made(3, 5) == pytest.approx(expected[3:5], rel=1e-14)
+    graph, data = cgprimer.parse("xw = k*xa"), Dataset.from_arrays({"xa": [1, 1]}, {"xw": [0, 0]})
+    for engine in ("plain", "cpu"):
+        run = cgprimer.train(
+            graph, data, optimizer="sgd", learning_rate=1.0, loss="out", epochs=3, batch_size=1,
+            engine=engine, schedule=schedule, start={"k": 0.0}, **arguments,
+        )  # fmt: skip
+        assert run.parameters["k"] == pytest.approx(-sum(expected), rel=1e-14)

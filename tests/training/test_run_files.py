@@ -21,27 +21,9 @@ from cgprimer.training.checkpoint import load_run
 from cgprimer.training.loop import train
 from cgprimer.training.runs import run_as_dict, save_run
 from tests.approval import refused
-from tests.training.training_graphs import fields_of, lecture, line, line_data
+from tests.training.training_graphs import fields_of, lecture, line, line_data, table
 
 NETWORK = "input x[2]; parameter W[3,2], v[3], c; xh = tanh(W @ x); xo = v @ xh + c"
-DROPOUT = "xh = dropout(tanh(w*xa + b), 0.5); xo = v*dropout(xh, 0.9) + c"
-NORMALIZED = "parameter w, g, b; xh = batchnorm(w*xa, g, b); xo = tanh(xh)"
-LINE = line().text
-RESUMED: dict[str, tuple[str, dict[str, Any]]] = {  # definitions and settings
-    "sgd": (LINE, {"optimizer": "sgd", "engine": "numpy"}),
-    "momentum of single samples": (LINE, {"optimizer": "momentum", "batch_size": 1}),
-    "adam of full batches": (LINE, {"batch_size": None}),
-    "written rule": (LINE, {"optimizer": "v = 0.9*v + g; p = p - rate*v", "batch_size": 7}),
-    "constraints": (lecture().text, {
-        "l2": 0.1, "freeze": ["cd"], "schedule": "steps", "bounds": {"ab": (0, 0.5)},
-        "hyper": {"every": 2}, "optimizer": "sgd", "learning_rate": 1e-5,
-    }),
-    "validation": (lecture().text, {"validation": 0.2, "patience": 50, "metrics": "r2"}),
-    "arrays": (NETWORK, {"engine": "plain"}),
-    "initializers": (NETWORK.replace("W[3,2]", "W[3,2] = glorot"), {"optimizer": "momentum"}),
-    "dropout": (DROPOUT, {"validation": 0.2, "batch_size": 5}),
-    "batch normalization": (NORMALIZED, {"validation": 0.2, "batch_size": 5}),
-}  # fmt: skip
 STRANGE: tuple[Any, ...] = (
     None, True, -1, 0, 3, 10**400, 1e308, -2.5, "nan", "x", "", [], [[]], [[[[1]]]], {}, {"k": []},
     ["a"], [None], [10**400], {"k": 10**400}, {"": 1}, [1.0] * 3,
@@ -59,9 +41,12 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return fields
 
 
-@pytest.mark.parametrize("case", RESUMED)
-def test_a_run_from_a_file_is_resumed_as_if_uninterrupted(case: str, tmp_path: Path) -> None:
-    text, settings = RESUMED[case]
+@pytest.mark.parametrize(
+    ("text", "settings"), [pytest.param(*row, id=name) for name, *row in table("resumed runs")]
+)
+def test_a_run_from_a_file_is_resumed_as_if_uninterrupted(
+    text: str, settings: dict[str, Any], tmp_path: Path
+) -> None:
     graph = cgprimer.parse(text)
     data = cgprimer.make_dataset(graph, truth=dict.fromkeys(graph.parameters, 0.7), samples=31)
     settings = {"learning_rate": 0.01, "schedule": "constant", "seed": 3, **settings}
@@ -185,23 +170,7 @@ def test_other_truncated_and_missing_files_are_refused(
     assert [p.name for p in tmp_path.iterdir()] == ["foreign.json"]
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"version": 2}, {"format": "other"}, {"parameters": None}, {"parameters": 3},
-        {"parameters": {"k": "three", "b": 1}}, {"state": None}, {"state": [["a"]]},
-        {"state": [[1.0]]}, {"start": None}, {"start": {}}, {"steps": 3}, {"steps_apart": 0},
-        {"step_losses": None}, {"step_losses": []}, {"epoch_losses": [1.0]}, {"epochs": "two"},
-        {"epochs": 10**400}, {"best_epoch": 99}, {"last_parameters": {"k": 1.0}},
-        {"metrics": {"r2": [1.0]}}, {"validation_losses": [1.0]}, {"validation_losses": "none"},
-        {"recorded_steps": None}, {"recorded_steps": [5, 2]}, {"recorded_steps": [1.5, 2]},
-        {"recorded_parameters": []}, {"recorded_parameters": {"k": [1.0, 2.0]}},
-        {"recorded_parameters": {"k": ["a", "b"], "b": [1.0, 2.0]}},
-        {"settings": {"epochs": "many"}}, {"settings": {"epochs": 10**400}},
-        {"settings": {"steps_per_epoch": -1}},
-    ],
-    ids=str,
-)  # fmt: skip
+@pytest.mark.parametrize("change", table("run files"), ids=str)
 def test_inconsistent_fields_are_refused(
     change: dict[str, Any], saved: dict[str, Any], tmp_path: Path
 ) -> None:

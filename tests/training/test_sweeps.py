@@ -20,7 +20,7 @@ from cgprimer.training.ensembles import Spread, compute_spread, find_majority
 from cgprimer.training.model_variations import match_columns_to_graph, sample_subset
 from tests.approval import refused
 from tests.cli.cli_tools import bad, good, here, read_json
-from tests.training.training_graphs import fields_of, line
+from tests.training.training_graphs import fields_of, line, table
 
 DATA = cgprimer.make_dataset(line(), samples=120, noise=0.1)
 
@@ -98,15 +98,11 @@ def test_columns_are_matched_by_name_or_by_position() -> None:
         match_columns_to_graph(networks.mlp("3-1"), data)
 
 
-@pytest.mark.parametrize(
-    "vary",
-    [
-        {}, {"learning_rat": [0.1]}, {"epochs": 3}, {"optimizer": "sgd,adam"}, {"epochs": []},
-        {"epochs": [1, -1]}, {"seed": [*range(101)], "epochs": [*range(101)]},
-        {"samples": [10, 91]}, {"samples": [0, 5]}, {"samples": "10"}, {"graph": line()},
-        {"graph": {"a": "xw = k*xa"}}, {"graph": {}}, {"graph": {"a": networks.mlp("2-1")}},
-    ],
-)  # fmt: skip
+GRAPHS = ({"graph": line()}, {"graph": {"a": networks.mlp("2-1")}})
+LARGE = {"seed": [*range(101)], "epochs": [*range(101)]}
+
+
+@pytest.mark.parametrize("vary", [*table("sweep, refused"), *GRAPHS, LARGE], ids=range(14))
 def test_wrong_arguments_are_found_before_any_run(
     vary: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -259,19 +255,13 @@ def test_averaged_weights() -> None:
         cgprimer.ensemble(line(), NOISY, **settings).averaged_weights()
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"members": 0}, {"optimizer": "adamx"}, {"vary": {"seed": [1, 2]}},
-        {"optimizer": "sgd", "learning_rate": 1e9, "batch_size": 1},
-        {"vary": {"loss": ["squared-error", "huber"]}},
-        {"vary": {"epochs": [1, 2, 3]}, "members": 2},
-        {"vary": {"graph": {"two": cgprimer.parse("xw = k*xa; xv = b*xa")}}},
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("settings", table("ensemble, refused"))
 def test_wrong_arguments_of_ensembles(settings: dict[str, Any]) -> None:
     with refused(UsageError):
         cgprimer.ensemble(line(), NOISY, **settings)
+    with refused(UsageError):
+        two = cgprimer.parse("xw = k*xa; xv = b*xa")
+        cgprimer.ensemble(line(), NOISY, vary={"graph": {"two": two}})
 
 
 def test_the_command_ensemble_saves_members(tmp_path: Path) -> None:

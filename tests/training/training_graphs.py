@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -16,7 +17,14 @@ from cgprimer.training.loop import TrainingRun
 
 LECTURE = Path(__file__).resolve().parents[2] / "examples" / "lecture.cg"
 TRUTH = {"ab": 1.0, "bc": 2.0, "cd": 3.0, "ac": 4.0}
+TABLES = Path(__file__).with_name("tables.txt").read_text("utf-8")
 PLAIN: dict[str, Any] = {"optimizer": "sgd", "schedule": "constant"}  # gradient descent
+
+
+def table(section: str) -> list[Any]:
+    """Return the rows of a section of ``tables.txt``, each of which is a JSON text."""
+    found = next(s for s in TABLES.split("\n\n") if s.startswith(f"# {section}"))
+    return [json.loads(row) for row in found.splitlines()[1:]]
 
 
 @cache
