@@ -228,18 +228,6 @@ def test_bootstrap_inflates_residuals_and_keeps_weights() -> None:
         assert again.standard_errors == pytest.approx(found.standard_errors, rel=near)
 
 
-def test_bootstrap_needs_fits_that_converge(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = cgprimer.fit(DECAY, NOISY, start=NEAR)
-    with refused(UsageError, "2"):
-        found.bootstrap(1)
-    assert found.bootstrap(2).parameters.shape == (2, 2)
-    flat = cgprimer.fit(cgprimer.parse("y = a*b*x"), NOISY, start=NEAR)
-    assert flat.bootstrap(5).failed == 0
-    monkeypatch.setattr("cgprimer.training.fitting.bootstrap._MAX_STEPS", 0)
-    with refused(TrainingError, "0 ... 5"):
-        found.bootstrap(5)
-
-
 def test_arrays_and_several_outputs() -> None:
     graph = cgprimer.parse(
         "input x[2]; parameter W[2,2], b; xh = tanh(W @ x); y = sum(xh) + b; z = W[0,1]*b"
@@ -281,17 +269,7 @@ def test_a_bound_on_the_path_is_left_again() -> None:
     assert found.parameters == pytest.approx(free.parameters, rel=1e-7)
 
 
-@pytest.mark.parametrize(
-    ("text", "start"),
-    [
-        ("y = a*exp(-b*x)", {"a": 1.0, "b": 1e5}),  # nothing changes the output
-        ("y = a*b*x", {"a": 0.0, "b": 0.0}),  # a saddle
-        ("y = relu(a)*x", {"a": -1.0}),
-        ("y = cos(a)*x", {"a": 0.0}),  # a maximum
-        ("y = sqrt(a)*x + 10", {"a": 1.0}),  # edge of the domain
-        ("y = a*(1 - exp(-b*x))", {"a": 1.0, "b": 1.0}),  # the limit is a line
-    ],
-)
+@pytest.mark.parametrize(("text", "start"), table("fits that end at no minimum"))
 def test_ends_that_are_no_minimum(text: str, start: dict[str, float]) -> None:
     y = 2 * X if "1 -" in text else 0.1 - X
     found = cgprimer.fit(cgprimer.parse(text), dataset(y), start=start, iterations=100)
@@ -312,20 +290,12 @@ def test_accepted_steps_are_finite_and_decrease_the_sum_of_squares() -> None:
         assert sums[-1] == found.residual_sum_of_squares
 
 
-@pytest.mark.parametrize(
-    ("text", "start", "truth"),
-    [
-        ("xc = x - batch_mean(x*k); y = a*xc", {"a": 1, "k": 1}, {"a": 2.0, "k": 0.5}),
-        ("y = p*(1 - exp(-q*x*1e9))*1e-6", {"p": 1e12, "q": 1e-10}, {"p": 3e12, "q": 2e-10}),
-    ],
-    ids=["samples that depend on each other", "constants of very different size"],
-)
+@pytest.mark.parametrize(("text", "start", "truth"), table("fits without noise"))
 def test_data_without_noise_determine_their_parameters(
     text: str, start: dict[str, float], truth: dict[str, float]
 ) -> None:
     graph = cgprimer.parse(text)
-    y = graph.evaluate({"x": X, **truth})["y"]
-    found = cgprimer.fit(graph, dataset(y), start=start)
+    found = cgprimer.fit(graph, dataset(graph.evaluate({"x": X, **truth})["y"]), start=start)
     assert found.converged, found.reason
     assert found.parameters == pytest.approx(truth, rel=1e-9)
 
@@ -367,8 +337,17 @@ def test_wrong_arguments(arguments: dict[str, Any]) -> None:
         cgprimer.fit(DECAY, NOISY, **arguments)
 
 
-def test_fewer_data_than_parameters_are_refused() -> None:
+def test_fewer_data_and_fits_that_fail_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     graph, two = cgprimer.parse("y = a + b*x + c*x^2"), dataset([1.0, 2.0], x=[0.0, 1.0])
     with refused(DataError, "2 data ... 3"):
         cgprimer.fit(graph, two)
     assert cgprimer.fit(graph, two, freeze="c", start={"c": 0}).converged
+    found = cgprimer.fit(DECAY, NOISY, start=NEAR)
+    with refused(UsageError, "2"):
+        found.bootstrap(1)
+    assert found.bootstrap(2).parameters.shape == (2, 2)
+    flat = cgprimer.fit(cgprimer.parse("y = a*b*x"), NOISY, start=NEAR)
+    assert flat.bootstrap(5).failed == 0
+    monkeypatch.setattr("cgprimer.training.fitting.bootstrap._MAX_STEPS", 0)
+    with refused(TrainingError, "0 ... 5"):
+        found.bootstrap(5)

@@ -98,7 +98,7 @@ def test_numbers_of_numpy_are_saved(tmp_path: Path) -> None:
         "start": {"k": np.float32(1)}, "validation": np.float32(0.25),
     }  # fmt: skip
     run = train(line(), line_data(), epochs=np.int64(3), **settings)
-    save_run(run, tmp_path / "run.json", line())
+    run.save(tmp_path / "run.json")
     earlier = load_run(tmp_path / "run.json", line())
     assert earlier.settings == run.settings
     plain = {int, float, str, bool, tuple, type(None)}
@@ -106,24 +106,21 @@ def test_numbers_of_numpy_are_saved(tmp_path: Path) -> None:
     assert train(line(), line_data(), resume=earlier, epochs=5, **settings).epochs == 5
 
 
-def test_other_temporary_files_are_not_touched(
+def test_other_temporary_files_are_not_touched_and_writers_may_be_concurrent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "urandom", lambda size: b"\x00" * size)
-    write_atomically(tmp_path / "y.txt", "new")
-    taken = tmp_path / f".{'00' * 8}.part"
-    taken.write_text("other")
-    with refused(UsageError, "y.txt"):
-        write_atomically(tmp_path / "y.txt", "newer")
-    assert [p.read_text() for p in (tmp_path / "y.txt", taken)] == ["new", "other"]
-
-
-def test_concurrent_writers_leave_one_whole_text(tmp_path: Path) -> None:
     path, texts = tmp_path / "y.txt", [letter * 5_000 for letter in "abcd"]
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda text: write_atomically(path, text), texts * 25))
     assert path.read_text() in texts
     assert [p.name for p in tmp_path.iterdir()] == ["y.txt"]
+    monkeypatch.setattr(files, "urandom", lambda size: b"\x00" * size)
+    write_atomically(path, "new")
+    taken = tmp_path / f".{'00' * 8}.part"
+    taken.write_text("other")
+    with refused(UsageError, "y.txt"):
+        write_atomically(path, "newer")
+    assert [p.read_text() for p in (path, taken)] == ["new", "other"]
 
 
 @pytest.mark.parametrize("during", ["write", "replace"])
@@ -197,10 +194,11 @@ def check_use(path: Path, text: str) -> None:
         return
 
 
-def test_wrong_arrays_are_refused(tmp_path: Path) -> None:
+def test_wrong_arrays_and_runs_of_other_graphs_are_refused(tmp_path: Path) -> None:
     path, graph = tmp_path / "run.json", cgprimer.parse(NETWORK)
     data = cgprimer.make_dataset(graph, truth={"W": 1, "v": 2, "c": 3}, samples=5)
-    fields = json.loads(format_json(run_as_dict(train(graph, data, epochs=0), graph)))
+    run = train(graph, data, epochs=0)
+    fields = json.loads(format_json(run_as_dict(run, graph)))
     for name, value in (
         ("W", [[1.0, 2.0], [3.0]]), ("W", [["a"]]), ("W", "text"), ("W", {"0": 1}), ("v", [1.0]),
         ("v", 1.0), ("c", [1.0]), ("v", [None] * 3),
@@ -209,19 +207,14 @@ def test_wrong_arrays_are_refused(tmp_path: Path) -> None:
             path.write_text(json.dumps({**fields, field: {**fields[field], name: value}}))
             with refused(DataError):
                 load_run(path, graph)
-
-
-def test_runs_of_graphs_with_other_parameters_are_refused(tmp_path: Path) -> None:
-    graph, other = (cgprimer.parse(f"parameter v[{n}]; xo = sum(v)*xa") for n in (3, 1))
-    data = cgprimer.make_dataset(graph, truth={"v": 1}, samples=5)
-    run = train(graph, data, epochs=1)
-    run.save(tmp_path / "run.json")
-    with refused(DataError, "v ... [3] ... [1]"):
-        load_run(tmp_path / "run.json", other)
-    with refused(UsageError, "v ... [3] ... [1]"):
+    run.save(path)
+    other = cgprimer.parse(NETWORK.replace("3,2], v[3]", "1,2], v[1]"))
+    with refused(DataError, "[3 ... [1"):
+        load_run(path, other)
+    with refused(UsageError, "[3 ... [1"):
         train(other, data, epochs=2, resume=run)
-    with refused(DataError, "v ... ab"):
-        load_run(tmp_path / "run.json", lecture())
+    with refused(DataError, "W ... ab"):
+        load_run(path, lecture())
 
 
 def test_fields_of_later_versions_have_defaults(saved: dict[str, Any], tmp_path: Path) -> None:

@@ -42,8 +42,7 @@ def test_rows_summarize_runs() -> None:
     assert (fast["loss"], fast["least"]) == (best.loss, min(best.epoch_losses))
     assert fast["validation"] == best.validation_losses[-1]
     below = [k for k, loss in enumerate(best.epoch_losses, 1) if loss < 0.5]
-    assert fast["steps"] == below[0] * 2  # 90 samples in batches of 50
-    assert slow["steps"] is None
+    assert (slow["steps"], fast["steps"]) == (None, below[0] * 2)  # 90 samples, batches of 50
     rows = list(csv.DictReader(io.StringIO(found.to_csv())))
     assert [float(row["loss"]) for row in rows] == [run.loss for run in found.runs]
     assert rows[0]["steps"] == ""
@@ -77,17 +76,13 @@ def test_training_sets_share_their_validation_samples() -> None:
     np.testing.assert_allclose(lines["validation"], ends.mean(axis=1))
 
 
-def test_graphs_are_trained_on_equal_samples() -> None:
+def test_columns_are_matched_to_graphs_by_name_or_by_position() -> None:
     models = {size: networks.mlp(size) for size in ("1-2-1", "1-8-1")}
     result = cgprimer.sweep(line(), DATA, {"graph": models}, epochs=3, validation=0.25)
     assert [row["graph"] for row in result.rows()] == ["1-2-1", "1-8-1"]
-    graph = models["1-8-1"]
-    part, others = (match_columns_to_graph(graph, one) for one in DATA.split(0.25, 0))
-    single = cgprimer.train(graph, part, epochs=3, validation=others)
+    part, others = (match_columns_to_graph(models["1-8-1"], one) for one in DATA.split(0.25, 0))
+    single = cgprimer.train(models["1-8-1"], part, epochs=3, validation=others)
     np.testing.assert_allclose(result.runs[1].validation_losses, single.validation_losses)
-
-
-def test_columns_are_matched_by_name_or_by_position() -> None:
     data = cgprimer.Dataset.from_arrays({"a": [1.0, 2.0], "b": [3.0, 4.0]}, {"y": [0.0, 1.0]})
     network = match_columns_to_graph(networks.mlp("2-3-1"), data)
     assert network.inputs["x"].tolist() == [[1.0, 3.0], [2.0, 4.0]]
@@ -122,20 +117,10 @@ def test_the_command_sweep_prints_rows_of_runs(tmp_path: Path) -> None:
     assert [[row[name] for name in names] for row in rows] == [
         [str(run[name]) for name in names] for run in listed
     ]
-
-
-def test_options_that_vary() -> None:
-    loss = "xa^2*(out-target)^2"
-    for words, name, expected in (
-        ("--max-norm cd=2 --seeds 0,1", "seed", [0, 1]),
-        ("--samples 20,50 --validation 0.5 --l2 0.5", "samples", [20, 50]),
-        ("--sizes 1-2-1,1-3-1", "graph", ["1-2-1", "1-3-1"]),
-        ("--graphs olah", "graph", ["lecture", "olah"]),
-        (f"--loss huber,{loss}", "loss_function", ["huber", loss]),
-    ):
-        rows = read_json("sweep", "lecture", *words.split(), "--epochs", "1")["runs"]
-        assert [row[name] for row in rows] == expected
-        assert len({row["loss"] for row in rows}) == len(rows)
+    for options, name, values in table("options of the command sweep"):
+        runs = read_json("sweep", "lecture", *options.split(), "--epochs", "1")["runs"]
+        assert [run[name] for run in runs] == values
+        assert len({run["loss"] for run in runs}) == len(runs)
 
 
 def test_an_interrupted_sweep_reports_finished_runs(
@@ -164,7 +149,7 @@ def classes(samples: int = 60, seed: int = 0) -> cgprimer.Dataset:
     return cgprimer.Dataset.from_arrays({"xa": label + random.normal(size=samples)}, {"xw": label})
 
 
-def test_variance_of_an_average() -> None:
+def test_variance_of_an_average_and_votes() -> None:
     """Case F13, and errors with a common part."""
     assert Spread(10, 1.0, 0.25, 0.0).expected == pytest.approx(0.325, rel=1e-15)
     assert Spread(10, 1.0, 0.0, 0.0).expected == pytest.approx(0.1, rel=1e-15)
@@ -175,10 +160,7 @@ def test_variance_of_an_average() -> None:
     assert found.covariance == pytest.approx(products[~np.eye(10, dtype=bool)].mean())
     assert found.measured == pytest.approx(0.325, abs=0.03)
     assert found.measured == pytest.approx(found.expected, rel=1e-12)
-
-
-def test_ties_go_to_the_lowest_label() -> None:
-    votes = np.array([[2, 0], [1, 1]])
+    votes = np.array([[2, 0], [1, 1]])  # ties go to the lowest label
     assert find_majority(votes).tolist() == [1, 0]
     assert find_majority(votes, np.array([[True, False], [False, True]])).tolist() == [2, 1]
 
@@ -255,13 +237,11 @@ def test_averaged_weights() -> None:
         cgprimer.ensemble(line(), NOISY, **settings).averaged_weights()
 
 
-@pytest.mark.parametrize("settings", table("ensemble, refused"))
-def test_wrong_arguments_of_ensembles(settings: dict[str, Any]) -> None:
-    with refused(UsageError):
-        cgprimer.ensemble(line(), NOISY, **settings)
-    with refused(UsageError):
-        two = cgprimer.parse("xw = k*xa; xv = b*xa")
-        cgprimer.ensemble(line(), NOISY, vary={"graph": {"two": two}})
+def test_wrong_arguments_of_ensembles() -> None:
+    two = {"two": cgprimer.parse("xw = k*xa; xv = b*xa")}
+    for settings in (*table("ensemble, refused"), {"vary": {"graph": two}}):
+        with refused(UsageError):
+            cgprimer.ensemble(line(), NOISY, **settings)
 
 
 def test_the_command_ensemble_saves_members(tmp_path: Path) -> None:
