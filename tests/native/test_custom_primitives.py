@@ -192,7 +192,6 @@ INTERRUPTED = """
 import contextlib, os, signal, threading, time
 import numpy as np, cgprimer
 from cgprimer.core.evaluation.engines import select_engine
-signal.signal(signal.SIGINT, signal.default_int_handler)
 cgprimer.register_primitive("bump", lambda a: np.sin(a) + 1.0, partials="cos(a)")
 tape = cgprimer.tape(cgprimer.parse("xw = bump(bump(xa))"))
 run = select_engine("cpu").compile(tape, reduction="none", dtype="float64")

@@ -63,7 +63,6 @@ def train_and_end(kind: int, number: int, path: Path, seconds: float) -> None:
 
 def run_trial(folder: Path) -> dict[str, int]:
     """Return how often a run ended when; each resumed run must end like an uninterrupted run."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     generator, ends, whole = random.Random(0), dict[str, int](), {}
     for number in range(3 * len(SETTINGS)):  # each seed with each of the settings
         train(number, folder / "whole.json")  # compiles; the copies of this process do not
@@ -118,8 +117,6 @@ def training(folder: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
         [str(COMMAND), "train", "lecture", *options], cwd=folder, env=environment(),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        # A process behind `&` or `nohup` would ignore Ctrl-C, and so would its children.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
     )  # fmt: skip
     try:
         yield process

@@ -217,7 +217,6 @@ def test_ctrl_c_stops_all_processes_and_leaves_a_checkpoint(tmp_path: Path) -> N
         [str(COMMAND), *words.split(), "--checkpoint-every", "1s"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
         start_new_session=True, env=environment(),
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
     )  # fmt: skip
     workers = set[int]()
     try:
