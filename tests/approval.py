@@ -43,6 +43,11 @@ def write(path: Path, entries: dict[str, str]) -> None:
     path.write_text("\n".join(parts), "utf-8", newline="\n")
 
 
+def lines_with_values(path: Path) -> list[Any]:
+    """Return the lines of a file, each with the indented line behind it, or with ""."""
+    return re.findall(r"^(\S.*)\n(?: +(.*)\n)?", path.read_text("utf-8"), re.MULTILINE)
+
+
 class Approvals:
     """The approved texts of all folders, and the test that is running."""
 

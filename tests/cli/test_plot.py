@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import shlex
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +18,7 @@ from cgprimer.training.loop import TrainingRun
 from cgprimer.visualization.diagrams.figure_files import save_figure
 from cgprimer.visualization.plots.cost_plot import cost_growth
 from cgprimer.visualization.plots.swell_plot import swell_counts
-from tests.approval import refused
+from tests.approval import lines_with_values, refused
 from tests.cli.cli_tools import good
 
 TEXT = "xw = k*xa + b; parameter k = 3, b = -1"
@@ -27,7 +26,6 @@ GRAPH = cgprimer.parse(TEXT)
 SINE = cgprimer.parse("xw = sin(xa)")
 LINE = cgprimer.parse("xw = k*xa; parameter k = 3")
 CHAIN = cgprimer.parse("xh = sin(xa); xw = sin(xh)")
-PAIR_OF_RUNS = ("adam.json", "sgd.json")
 PAIR = cgprimer.parse("xw = ab*xa + a + b; parameter a = 1, b = 2, ab = 3")
 
 
@@ -62,7 +60,7 @@ def entries(figure: Figure) -> list[str]:
 
 def test_every_kind_has_a_function_with_the_options_as_arguments() -> None:
     """Except the graph, which is FILE or -e, and arguments that a command line cannot contain."""
-    assert set(plot.__all__) == set(command.commands)
+    assert set(plot.__all__) == set(command.commands) == {line.split()[0] for line, _ in PLOTS}
     assert "plot" in dir(cgprimer)
     for kind in plot.__all__:
         function = getattr(plot, kind)
@@ -74,50 +72,26 @@ def test_every_kind_has_a_function_with_the_options_as_arguments() -> None:
         assert known - options <= allowed, kind
 
 
-# The options of a command, and the arguments of the function with the same picture.
-CASES: dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]] = {
-    "error": ("-e 'xw = sin(xa)' --at xa=1 --scheme central",
-              (SINE, {"xa": 1}), {"schemes": ["central"]}),
-    "loss": ("adam.json sgd.json --by step --smooth 3 --log y --no-validation",
-             PAIR_OF_RUNS, {"by": "step", "smooth": 3, "log": "y", "validation": False}),
-    "parameters": ("adam.json sgd.json --names b --by step",
-                   PAIR_OF_RUNS, {"names": "b", "by": "step"}),
-    "cost": ("--family sum --sizes 1,4 --bound 3", ("sum", [1, 4]), {"bound": 3}),
-    "swell": ("--depths 1,2,3", (), {"depths": [1, 2, 3]}),
-    "surface": (f"-e '{TEXT}' --over k,b --optimizers sgd --steps 9 --start k=0 --range -1:3"
-                " --range 0:5",
-                (GRAPH, ("k", "b")), {"optimizers": ["sgd"], "steps": 9, "start": {"k": 0},
-                                      "ranges": [(-1, 3), (0, 5)]}),
-    "function": ("-e 'xw = sin(xa)' --range -1:2 --tangent 1 --order 2",
-                 (SINE, -1, 2), {"tangent": 1, "order": 2}),
-    "batches": (f"-e '{TEXT}' --batches 2 --epochs 1 --seed 3",
-                (GRAPH,), {"batches": 2, "epochs": 1, "seed": 3}),
-    "boundary": ("plane.json --data plane.csv", ("plane.json", "plane.csv"), {}),
-    "descent": (f"-e '{TEXT}' --steps 20", (GRAPH,), {"steps": 20}),
-    "activations": ("--depth 2 --width 4 --epochs 1",
-                    (), {"depth": 2, "width": 4, "epochs": 1}),
-    "noise": ("-e 'xw = k*xa; parameter k = 3' --start k=1 --steps 9 --seeds 2",
-              (LINE,), {"start": {"k": 1}, "steps": 9, "seeds": 2}),
-    "gradients": ("-e 'xh = sin(xa); xw = sin(xh)' --at xa=1", (CHAIN, {"xa": 1}), {}),
-    "variance": (f"-e '{TEXT}' --batches 20", (GRAPH,), {"batches": 20}),
-    "workers": ("team.json --until 5", ("team.json",), {"until": 5}),
-    "points": ("-e 'xw = sin(xa)' --at xa=0:2:5", (SINE, {"xa": [0, 0.5, 1, 1.5, 2]}), {}),
-}  # fmt: skip
-QUICK = ("error",)
+# Command lines, each followed by the arguments of the function with the same picture.
+PLOTS = lines_with_values(Path(__file__).with_name("plots.txt"))
+WRONG_PLOTS = lines_with_values(Path(__file__).with_name("wrong_plots.txt"))
 
 
 @pytest.mark.parametrize(
-    "kind",
-    [pytest.param(kind, marks=[pytest.mark.slow] * (kind not in QUICK)) for kind in plot.__all__],
+    ("line", "arguments"),
+    [
+        pytest.param(*row, marks=[pytest.mark.slow] * (not row[0].startswith("error")))
+        for row in PLOTS
+    ],
 )
 def test_the_command_draws_the_picture_of_the_function(
-    kind: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    line: str, arguments: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
-    options, arguments, keywords = CASES[kind]
-    line = (kind, *shlex.split(options), "--title", kind, "--dark")
-    good("plot", *line, "-o", tmp_path / "command.svg")
-    figure = getattr(plot, kind)(*arguments, title=kind, dark=True, **keywords)
+    kind, *options = shlex.split(line)
+    good("plot", kind, *options, "--title", kind, "--dark", "-o", tmp_path / "command.svg")
+    keywords = ", ".join(filter(None, [arguments, f"title={kind!r}, dark=True"]))
+    figure = eval(f"plot.{kind}({keywords})", globals())  # noqa: S307
     save_figure(figure, tmp_path / "function.svg")
     assert (tmp_path / "command.svg").read_bytes() == (tmp_path / "function.svg").read_bytes()
 
@@ -149,26 +123,10 @@ def test_a_name_or_number_alone_is_a_list_of_one() -> None:
         assert swell_counts("product", number) == swell_counts("product", [3])
 
 
-@pytest.mark.parametrize(
-    ("call", "values"),
-    [
-        (lambda run: plot.loss(), ""),
-        (lambda run: plot.loss(3), "int"),
-        (lambda run: plot.loss({"a": {"b": run, "c": run}}), "cgprimer.train"),
-        (lambda run: plot.loss({"a": run}, {"a": run}), "'a'"),
-        (lambda run: plot.loss(run, by="year"), "'year'"),
-        (lambda run: plot.loss(run, smooth=0), "1"),
-        (lambda run: plot.parameters(run, names="k2"), "'k2'"),
-        (lambda run: plot.function("xw = xa"), "`graph`"),
-        (lambda run: plot.surface(PAIR, "ab", steps=3), ""),
-        (lambda run: plot.cost("neurons"), "'neurons'"),
-        (lambda run: plot.cost(bound=1), "bound"),
-        *[(lambda run, n=n: cost_growth("sum", n), "") for n in (0, 2.5, "3", [2, 0], [])],
-    ],
-)
-def test_wrong_arguments_are_refused(call: Any, values: str, runs: dict[str, TrainingRun]) -> None:
+@pytest.mark.parametrize(("call", "values"), WRONG_PLOTS, ids=[call for call, _ in WRONG_PLOTS])
+def test_wrong_arguments_are_refused(call: str, values: str, runs: dict[str, TrainingRun]) -> None:
     with refused(UsageError, values):
-        call(runs["adam"])
+        eval(call, globals() | {"run": runs["adam"]})  # noqa: S307
 
 
 def test_the_legend_names_a_validation_loss_that_is_never_finite() -> None:

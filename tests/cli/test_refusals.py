@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from pathlib import Path
 
 import pytest
 
 import cgprimer
-from tests.approval import approved, refused
+from tests.approval import approved, lines_with_values, refused
 from tests.cli.cli_tools import LECTURE, bad, good, run
 
 # Command lines, each followed by the values in its message.
-REFUSALS = re.findall(
-    r"^(\S.*)\n +(.*)$", Path(__file__).with_name("refusals.txt").read_text("utf-8"), re.MULTILINE
-)
+REFUSALS = lines_with_values(Path(__file__).with_name("refusals.txt"))
 
 
 @pytest.fixture(scope="module")

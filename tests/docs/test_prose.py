@@ -10,33 +10,12 @@ from pathlib import Path
 import click
 
 from cgprimer.cli import cli
+from tests.approval import lines_with_values
 from tests.docs.test_docs import FENCE, FILES, ROOT, named
 
-PHRASES = {  # what to avoid, and what to write
-    r"(?<!there )\b(is|are) (no|none)\b": "is not, do not exist",
-    r"\b(has|have) not\b(?! \w+(ed|en|un)\b)": "does not have",
-    r"\bof (its|their|one's) own\b": "custom, separate",
-    r"\bas (it is|they are)\b": "unchanged",
-    r"\bbeside\b": "next to, compared with",
-    r"\banew\b": "again",
-    r"\b(stands?|stood)\b(?! for)": "is",
-    r"\bso (many|much)\b(?! (more|less|faster|that))": "the number of",
-    r"\b(told|foretold|foretells?)\b": "reported, predicted",
-    r", too\b": "also",
-    r"\b(whoever|whatever|whomever)\b": "anyone who, any",
-    r"\b(of|to|for|by|in) what\b": "name the noun",
-    r"\bhow often\b": "the number of times",
-    r"\bwhole numbers?\b": "integer",
-    r"\bplain numbers?\b": "scalar",
-    r"\bwhat is left over\b": "residuals, remainder",
-    r"\bhand(s|ed)? (on|back)\b": "propagate, return",
-    r"\bwalks? (back|through|along)\b": "iterate over, backward pass",
-    r"\ball but\b": "almost, all except",
-    r"\bfor it (is|has|costs|needs)\b": "because",
-    r"\bno longer\b": "describe only the current state",
-    r"\b(must|may|need) be no\b": "must not",
-}
-PATTERNS = {re.compile(pattern, re.IGNORECASE): advice for pattern, advice in PHRASES.items()}
+# What to avoid, each followed by what to write.
+PHRASES = lines_with_values(Path(__file__).with_name("phrases.txt"))
+PATTERNS = {re.compile(pattern, re.IGNORECASE): advice for pattern, advice in PHRASES}
 HISTORY = re.compile(r"\bno longer\b", re.IGNORECASE)  # what a changelog is for
 PROJECT_PAGES = sorted((ROOT / ".github").rglob("*.md"))
 NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
