@@ -63,11 +63,35 @@ def numpy_tuned(work: Workload) -> Contestant:
     return Contestant(run, lambda result: result)
 
 
+def lecture_sums(**options: Any) -> Any:
+    """Compile the loss of the lecture graph, and the sums in its gradient without factors."""
+    import numba
+
+    @numba.njit(error_model="numpy", **options)
+    def sums(inputs, targets, ab, ac, bc, cd):  # type: ignore[no-untyped-def]
+        loss, by_ab, by_ac, by_cd = 0.0, 0.0, 0.0, 0.0
+        for i in range(inputs.shape[0]):
+            x = inputs[i]
+            xx = x * x
+            xz = (ab + bc) * xx + ac * x
+            square = xz * xz
+            error = cd * xx + square * xz - targets[i]
+            bar = error * square
+            loss += error * error
+            by_ab += bar * xx
+            by_ac += bar * x
+            by_cd += error * xx
+        return loss, by_ab, by_ac, by_cd
+
+    return sums
+
+
 def numba_fused(work: Workload) -> Contestant:
     skip_unless(work.name == "W1", "written for the lecture graph")
     import numba
 
     numba.set_num_threads(min(THREADS, numba.config.NUMBA_NUM_THREADS))
+    part_sums = lecture_sums(fastmath=True)
 
     @numba.njit(parallel=True, fastmath=True, error_model="numpy")
     def kernel(xa, target, ab, ac, bc, cd, sums):  # type: ignore[no-untyped-def]
@@ -77,20 +101,9 @@ def numba_fused(work: Workload) -> Contestant:
             # Slices that are indexed from 0 need no care for negative indices, so the loop becomes
             # vector code, which is four times as fast.
             part = slice(k * samples // workers, (k + 1) * samples // workers)
-            inputs, targets = xa[part], target[part]
-            loss, by_ab, by_ac, by_cd = 0.0, 0.0, 0.0, 0.0
-            for i in range(inputs.shape[0]):
-                x = inputs[i]
-                xx = x * x
-                xz = (ab + bc) * xx + ac * x
-                square = xz * xz
-                error = cd * xx + square * xz - targets[i]
-                bar = error * square
-                loss += error * error
-                by_ab += bar * xx
-                by_ac += bar * x
-                by_cd += error * xx
-            sums[k, 0], sums[k, 1], sums[k, 2], sums[k, 3] = loss, by_ab, by_ac, by_cd
+            sums[k, 0], sums[k, 1], sums[k, 2], sums[k, 3] = part_sums(
+                xa[part], target[part], ab, ac, bc, cd
+            )
 
     sums = np.zeros((THREADS, 16))  # each worker writes to its own line of the cache
     arguments = work.columns["xa"], work.target, *work.start.tolist(), sums
@@ -185,10 +198,11 @@ def torch_gradient(form: Form) -> Contestant:
     return Contestant(run, lambda r: (r[0], form.vector([part.numpy() for part in r[1]])))
 
 
-def torch_scalars(work: Workload) -> Contestant:
+def kept_form(work: Workload) -> Form:
+    """Return the scalar expressions for a library that keeps all intermediate values."""
     values = work.operations * work.samples
     skip_unless(values <= KEPT_VALUES, f"keeps all {values:.2g} intermediate values")
-    return torch_gradient(scalar_form(work))
+    return scalar_form(work)
 
 
 def casadi_map(work: Workload) -> Contestant:
@@ -216,21 +230,13 @@ def casadi_map(work: Workload) -> Contestant:
     return Contestant(lambda: mapped(*arguments), read)
 
 
-def autograd(work: Workload) -> Contestant:
-    values = work.operations * work.samples
-    skip_unless(values <= KEPT_VALUES, f"keeps all {values:.2g} intermediate values")
-    import autograd.numpy as anp
-    from autograd import value_and_grad
+def autograd_gradient(form: Form) -> Contestant:
+    from autograd import numpy, value_and_grad
 
-    columns, function = list(work.columns.values()), work.function
-
-    def loss(parameters: Any) -> Any:
-        scalars = [parameters[i] for i in range(len(work.start))]
-        error = function(anp, columns, scalars) - work.target
-        return anp.sum(error * error)
-
-    gradient = value_and_grad(loss)
-    return Contestant(lambda: gradient(work.start), lambda r: (float(r[0]), np.asarray(r[1])))
+    gradient = value_and_grad(partial(form.loss, numpy))
+    return Contestant(
+        lambda: gradient(form.start, form.data), lambda r: (float(r[0]), form.vector(r[1]))
+    )
 
 
 def _micrograd_functions() -> Any:
@@ -284,9 +290,9 @@ PEERS: dict[str, Callable[[Workload], Contestant]] = {
     "numpy by hand, tuned": numpy_tuned,
     "numba by hand, fused": numba_fused,
     "JAX jit, scalar form": jax_scalars,
-    "torch eager, scalar form": torch_scalars,
+    "torch eager, scalar form": lambda work: torch_gradient(kept_form(work)),
     "CasADi SX map": casadi_map,
-    "autograd": autograd,
+    "autograd": lambda work: autograd_gradient(kept_form(work)),
     "micrograd": micrograd,
     "JAX jit, matrix form": lambda work: jax_gradient(matrix_form(work)),
     "torch eager, matrix form": lambda work: torch_gradient(matrix_form(work)),

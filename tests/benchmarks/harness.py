@@ -208,10 +208,18 @@ def _reason(error: Exception) -> str:
     return f"skipped: {kind}{str(error).strip().partition(chr(10))[0][:160]}"
 
 
-def one_row_each(figures: Mapping[str, Figure], *labels: str) -> Iterator[Cell]:
-    """Yield a cell of the column "time" for each contestant, in rows that begin with labels."""
+def one_row_each(
+    figures: Mapping[str, Figure], *labels: str, column: str = "time", table: int = 0
+) -> Iterator[Cell]:
+    """Yield a cell of one column for each contestant, in rows that begin with labels."""
     for name, figure in figures.items():
-        yield Cell((*labels, name), "time", figure)
+        yield Cell((*labels, name), column, figure, table)
+
+
+def one_row(figures: Mapping[str, Figure], *labels: str, table: int = 0) -> Iterator[Cell]:
+    """Yield the cells of one row, with the columns as keys."""
+    for column, figure in figures.items():
+        yield Cell(labels, column, figure, table)
 
 
 def child_processor_time() -> float:

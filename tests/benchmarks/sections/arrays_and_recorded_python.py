@@ -208,9 +208,7 @@ def _network(sizes: tuple[int, ...], samples: int, budget: float) -> Iterator[Ce
         del makers["cgprimer, in numbers"]
     label = f"{'-'.join(map(str, sizes))}, {samples:,} samples"
     figures = measure(makers, budget, expected=prepare_engine("plain").result())
-    for cell in one_row_each(figures, label):
-        cell.table = 1
-        yield cell
+    yield from one_row_each(figures, label, table=1)
 
 
 SIGNS = np.array([[1, -1, -1, -1], [1, 1, -1, 1], [1, 1, 1, -1], [1, -1, 1, 1]])

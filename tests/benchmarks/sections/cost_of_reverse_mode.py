@@ -8,7 +8,7 @@ from cgprimer.backends.plans.optimization import optimize
 from cgprimer.core.evaluation.engines import select_engine
 from cgprimer.training.objective import Objective
 
-from ..harness import Cell, Contestant, Figure, Settings, measure
+from ..harness import Cell, Contestant, Figure, Settings, measure, one_row
 from ..report import Table, fixed, milliseconds
 from ..workloads import Workload, create_workload
 
@@ -58,5 +58,4 @@ def _compare(work: Workload, engine: str, settings: Settings) -> Iterator[Cell]:
     passes = objective.program.pass_count
     figures[COUNTS[0]] = Figure(len(tape) * passes / len(primal))
     figures[COUNTS[1]] = Figure(len(optimize(tape)) / len(optimize(primal)))
-    for column, figure in figures.items():
-        yield Cell((f"{work.name}, {engine}",), column, figure)
+    yield from one_row(figures, f"{work.name}, {engine}")

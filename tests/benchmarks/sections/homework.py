@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..harness import Cell, Figure, Settings, child_processor_time, report_progress
+from ..harness import Cell, Figure, Settings, child_processor_time, one_row, report_progress
 from ..report import Table, fixed
 
 TABLES = (Table(("task",), {"elapsed time": fixed(2), "processor time": fixed(2)}),)
@@ -79,5 +79,4 @@ def _run_command(label: str, command: str, folder: Path) -> Iterator[Cell]:
     if process.returncode not in (0, 1) or process.stderr.startswith("error"):
         note = f"skipped: {process.stderr.strip().partition(chr(10))[0]}"
         figures = {column: Figure(note=note) for column in figures}
-    for column, figure in figures.items():
-        yield Cell((label,), column, figure)
+    yield from one_row(figures, label)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cache, partial
 
 from ..gradient_peers import PEERS, cgprimer_engine, engines
-from ..harness import Cell, Settings, measure, report_progress
+from ..harness import Cell, Settings, measure, one_row_each, report_progress
 from ..report import Table, milliseconds
 from ..workloads import WORKLOADS, create_workload
 
@@ -23,5 +23,4 @@ def measure_cells(settings: Settings) -> Iterator[Cell]:
         }
         makers |= {peer: partial(prepare, work) for peer, prepare in PEERS.items()}
         figures = measure(makers, settings.budget, expected=cache(work.reference))
-        for contestant, figure in figures.items():
-            yield Cell((contestant,), name, figure)
+        yield from one_row_each(figures, column=name)

@@ -8,7 +8,7 @@ from functools import partial
 import cgprimer
 from cgprimer.core.tape.lowering import lower
 
-from ..harness import Cell, Contestant, Settings, measure, report_progress
+from ..harness import Cell, Contestant, Settings, measure, one_row, report_progress
 from ..report import Table, milliseconds
 from ..workloads import create_workload
 
@@ -32,5 +32,4 @@ def measure_cells(settings: Settings) -> Iterator[Cell]:
             "lower": partial(lower, cgprimer.parse(text)),
         }
         makers = {stage: partial(Contestant, run) for stage, run in runs.items()}
-        for stage, figure in measure(makers, settings.budget / 2).items():
-            yield Cell((name,), stage, figure)
+        yield from one_row(measure(makers, settings.budget / 2), name)

@@ -17,8 +17,8 @@ import numpy as np
 
 import cgprimer
 
-from ..gradient_peers import engines, lecture_gradient, skip_unless
-from ..harness import THREADS, Cell, Contestant, Settings, measure
+from ..gradient_peers import engines, lecture_gradient, lecture_sums, skip_unless
+from ..harness import THREADS, Cell, Contestant, Settings, measure, one_row_each
 from ..report import Table, milliseconds
 from ..workloads import LECTURE, LECTURE_TRUTH, Workload, create_workload
 
@@ -28,27 +28,20 @@ RATE = 1e-6
 def numba_loop(work: Workload, batch: int) -> Contestant:
     import numba
 
+    sums = lecture_sums()
+
     @numba.njit(error_model="numpy")
     def loop(xa, target, start, batch):  # type: ignore[no-untyped-def]
         ab, ac, bc, cd = start
         for begin in range(0, xa.shape[0], batch):
             end = min(begin + batch, xa.shape[0])
-            by_ab, by_ac, by_cd = 0.0, 0.0, 0.0
-            for i in range(begin, end):
-                x = xa[i]
-                xx = x * x
-                xz = (ab + bc) * xx + ac * x
-                square = xz * xz
-                error = cd * xx + square * xz - target[i]
-                bar = 6.0 * error * square
-                by_ab += bar * xx
-                by_ac += bar * x
-                by_cd += 2.0 * error * xx
+            part = slice(begin, end)
+            _, by_ab, by_ac, by_cd = sums(xa[part], target[part], ab, ac, bc, cd)
             rate = RATE / (end - begin)
-            ab -= rate * by_ab
-            ac -= rate * by_ac
-            bc -= rate * by_ab
-            cd -= rate * by_cd
+            ab -= 6.0 * rate * by_ab
+            ac -= 6.0 * rate * by_ac
+            bc -= 6.0 * rate * by_ab
+            cd -= 2.0 * rate * by_cd
         return ab, ac, bc, cd
 
     arguments = work.columns["xa"], work.target, work.start, batch
@@ -185,5 +178,4 @@ def measure_cells(settings: Settings) -> Iterator[Cell]:
         makers |= {peer: partial(prepare, work, batch) for peer, prepare in PEERS.items()}
         expected = train_call(work, "numpy", batch).result()
         figures = measure(makers, settings.budget, expected=expected, tolerance=1e-8)
-        for contestant, figure in figures.items():
-            yield Cell((contestant,), column, figure)
+        yield from one_row_each(figures, column=column)

@@ -28,6 +28,7 @@ from ..harness import (
     Settings,
     child_processor_time,
     measure,
+    one_row,
     one_row_each,
     report_progress,
 )
@@ -184,8 +185,7 @@ def _certified_problem(name: str, start: str, settings: Settings) -> Iterator[Ce
         "SciPy: digits": Figure(count_digits(scipy_parameters, certified)),
         **measure(makers, settings.budget / 4, clock=time.process_time),
     }
-    for column, figure in figures.items():
-        yield Cell((name, start.removeprefix("start")), column, figure, table=1)
+    yield from one_row(figures, name, start.removeprefix("start"), table=1)
 
 
 def count_digits(parameters: Mapping[str, float], certified: Mapping[str, float]) -> float:
