@@ -32,46 +32,41 @@ def commands(
             yield from commands(inner, (*path, name), context)
 
 
+TYPES = {
+    "Choice": "choice", "IntRange": "integer", "Int": "integer", "FloatRange": "float",
+    "Float": "float", "NumberRange": "float", "Path": "path", "File": "path",
+}  # fmt: skip
+
+
 def _described(parameter: click.Parameter) -> dict[str, Any]:
-    described: dict[str, Any]
-    if isinstance(parameter, click.Option):
-        described = {"option": sorted(parameter.opts)}
-        if parameter.secondary_opts:
-            described["off"] = sorted(parameter.secondary_opts)
-    else:
-        described = {"argument": parameter.name}
-    described |= _type(parameter)
-    default = parameter.to_info_dict()["default"]
-    if default is not None and not callable(default) and default is not False:
-        described["default"] = _text(default)
-    if parameter.required:
-        described["required"] = True
-    if parameter.nargs != 1:
-        described["nargs"] = parameter.nargs
-    if getattr(parameter, "multiple", False):
-        described["multiple"] = True
-    return described
+    """Return what is recorded about an option or argument, without what is usual."""
+    info = parameter.to_info_dict()
+    kind, default = info["type"], info["default"]
+    option = isinstance(parameter, click.Option)
+    described = {
+        "option": sorted(info["opts"]) if option else None,
+        "off": sorted(info["secondary_opts"]),
+        "argument": None if option else parameter.name,
+        "type": "flag" if info.get("is_flag") else TYPES.get(kind["param_type"], "text"),
+        "choices": list(map(str, kind.get("choices", ()))),
+        "least": kind.get("min"),
+        "greatest": kind.get("max"),
+        "default": _text(default),
+        "required": info["required"],
+        "nargs": None if info["nargs"] == 1 else info["nargs"],
+        "multiple": info["multiple"],
+    }
+    return {
+        key: value
+        for key, value in described.items()
+        if value is not False and value not in (None, [])
+    }
 
 
-def _type(parameter: click.Parameter) -> dict[str, Any]:
-    kind = parameter.type
-    if getattr(parameter, "is_flag", False):
-        return {"type": "flag"}
-    if isinstance(kind, click.Choice):
-        return {"type": "choice", "choices": [str(choice) for choice in kind.choices]}
-    if isinstance(kind, click.IntRange | click.FloatRange):
-        number = "integer" if isinstance(kind, click.IntRange) else "float"
-        bounds = {"least": kind.min, "greatest": kind.max}
-        return {"type": number} | {k: v for k, v in bounds.items() if v is not None}
-    if isinstance(kind, click.Path | click.File):
-        return {"type": "path"}
-    return {"type": {click.INT: "integer", click.FLOAT: "float"}.get(kind, "text")}
-
-
-def _text(default: Any) -> str | list[str]:
-    if isinstance(default, list | tuple):
-        return [str(item) for item in default]
-    return str(default)
+def _text(default: Any) -> str | list[str] | None:
+    if default is None or default is False or callable(default):
+        return None
+    return [str(item) for item in default] if isinstance(default, list | tuple) else str(default)
 
 
 COMMANDS: dict[str, list[dict[str, Any]]] = json.loads(
