@@ -101,5 +101,7 @@ def test_a_printed_program_names_its_derivatives(method: str, options: dict[str,
     printed = str(cgprimer.differentiate(tape, wrt=["k", "xa"], method=method, **options))
     if method == "symbolic":  # versions of sympy differ in the order of terms
         assert "^-1" not in printed, "a factor of power -1 is a division"
+        tape = cgprimer.tape(cgprimer.parse("xw = k*xa/xb"))
+        assert "= xa/xb\n" in str(cgprimer.differentiate(tape, wrt=["k"], method=method))
     else:
         approved(printed)
