@@ -34,16 +34,9 @@ NEAR = {"a": 1, "b": 1}
 
 
 @pytest.mark.parametrize("method", ["forward", "reverse", "symbolic"])
-@pytest.mark.parametrize(
-    ("algorithm", "iterates", "damping"),
-    [
-        ("gauss-newton", (0.6814063886, 0.5284371186, 0.5007621362, 0.5000005561), (0,) * 4),
-        ("levenberg-marquardt", (0.6828112360, 0.5290917629, 0.5008051709, 0.5000006456),
-         (1, 0.1, 0.01, 0.001)),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("algorithm", "iterates", "damping"), table("fits of the lecture"))
 def test_iterates_of_the_lecture(
-    algorithm: str, iterates: tuple[float, ...], damping: tuple[float, ...], method: str
+    algorithm: str, iterates: list[float], damping: list[float], method: str
 ) -> None:
     graph = cgprimer.parse("y = exp(k*x)")
     found = cgprimer.fit(graph, HALF, start={"k": 1}, algorithm=algorithm, method=method)

@@ -21,7 +21,7 @@ from cgprimer.training import compiled_updates
 from cgprimer.training.data import Dataset
 from cgprimer.training.loop import TrainingRun, train
 from tests.native.engine_agreement import FORMS, form
-from tests.training.training_graphs import fields_of, interrupt_at
+from tests.training.training_graphs import fields_of, interrupt_at, table
 from tests.training.training_graphs import two_outputs as graph
 from tests.training.training_graphs import two_targets as data
 
@@ -69,15 +69,7 @@ def check_equal(found: TrainingRun, expected: TrainingRun, rtol: float) -> None:
         np.testing.assert_allclose(part, other, rtol=rtol, atol=rtol)
 
 
-@pytest.mark.parametrize(
-    ("form_name", "optimizer", "batch", "dtype"),
-    [
-        ("straight", "sgd", 1, "float64"), ("straight", "momentum", 7, "float64"),
-        ("straight", "adam", 50, "float64"), ("straight", "adam", 1, "float32"),
-        ("straight", "sgd", None, "float32"), ("interpreted", "momentum", 7, "float64"),
-        ("interpreted", "adam", 1, "float32"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("form_name", "optimizer", "batch", "dtype"), table("engine: "))
 def test_every_update_is_that_of_python(
     form_name: str, optimizer: str, batch: int | None, dtype: str
 ) -> None:
@@ -153,15 +145,13 @@ def test_callbacks_report_every_update_or_the_latest(engine: str) -> None:
 
 def check_failures(
     form_name: str, text: str, xa: Any, xw: Any, message: str, **settings: Any
-) -> NonFiniteError:
-    """Compare the errors of a run with numpy and with the compiled engine; return the latter."""
-    errors = []
+) -> None:
+    """Compare the errors of a run with numpy and with the compiled engine."""
+    errors, columns = [], Dataset.from_arrays({"xa": xa}, {"xw": xw})
+    settings |= {"start": {"k": 1.0, "b": 0.5}}
     for engine in ("numpy", "cpu"):
         with form(form_name), pytest.raises(NonFiniteError, match=message) as caught:
-            train(
-                cgprimer.parse(text), Dataset.from_arrays({"xa": xa}, {"xw": xw}), engine=engine,
-                start={"k": 1.0, "b": 0.5}, **settings,
-            )  # fmt: skip
+            train(cgprimer.parse(text), columns, engine=engine, **settings)
         errors.append(caught.value)
     expected, found = (error.run for error in errors)
     assert str(errors[0]).split(": ")[0] == str(errors[1]).split(": ")[0]
@@ -172,16 +162,15 @@ def check_failures(
             np.testing.assert_allclose(part, other, rtol=1e-6)
     assert found.parameters == pytest.approx(expected.parameters, rel=1e-6)
     assert all(np.isfinite([*found.parameters.values(), *found.step_losses]))
-    return errors[1]
 
 
 @pytest.mark.parametrize("form_name", FORMS)
 def test_runs_end_at_the_first_update_that_is_not_finite(form_name: str) -> None:
     xa = np.linspace(-2.0, 3.0, 31)
+    fast: dict[str, Any] = {"epochs": 20, "schedule": "constant", "learning_rate": 0.5}
     for optimizer, batch in (("sgd", 1), ("momentum", 7), ("sgd", None)):
-        check_failures(form_name, "xh = (k*xa + b)^3; xw = xh*k", xa, xa, "at step", epochs=20,
-                       schedule="constant", optimizer=optimizer, batch_size=batch,
-                       learning_rate=0.5)  # fmt: skip
+        check_failures(form_name, "xh = (k*xa + b)^3; xw = xh*k", xa, xa, "at step",
+                       optimizer=optimizer, batch_size=batch, **fast)  # fmt: skip
     rules: dict[str, Any] = {"learning_rate": 1e-3, "shuffle": False}
     xa = np.linspace(0.0, 1.0, 60)
     xa[41] = -5.0
@@ -190,7 +179,6 @@ def test_runs_end_at_the_first_update_that_is_not_finite(form_name: str) -> None
                        batch_size=4, optimizer=optimizer, **rules)  # fmt: skip
     xa = np.linspace(0.5, 1.0, 23)
     xa[17] = 0.0  # at the edge of the root, the loss is finite and its derivative is not
-    for batch in (1, 5):
-        error = check_failures(form_name, "xw = sqrt(k*xa) + b", xa, xa, "derivative",
-                               batch_size=batch, **rules)  # fmt: skip
-        assert error.run.steps == 17 // batch
+    for batch, step in ((1, 18), (5, 4)):
+        check_failures(form_name, "xw = sqrt(k*xa) + b", xa, xa, f"step {step} .*derivative",
+                       batch_size=batch, **rules)  # fmt: skip

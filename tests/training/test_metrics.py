@@ -173,23 +173,15 @@ def test_tools_of_scikit_learn_accept_estimators() -> None:
     scores = cross_val_score(classifier(), PLANE, SIDES, cv=3)
     assert scores.shape == (3,)
     assert scores.min() > 0.85
-    pipeline = make_pipeline(StandardScaler(), classifier()).fit(PLANE, SIDES)
-    assert pipeline.score(PLANE, SIDES) > 0.9
-    search = GridSearchCV(classifier(), {"learning_rate": [1e-6, 0.1]}, cv=2).fit(PLANE, SIDES)
-    assert search.best_params_ == {"learning_rate": 0.1}
+    pipeline = make_pipeline(StandardScaler(), classifier())
+    rates = {"estimator__learning_rate": [1e-6, 0.1]}
+    search = GridSearchCV(pipeline, rates, cv=2).fit(PLANE, SIDES)
+    assert search.best_params_ == {"estimator__learning_rate": 0.1}
+    assert search.score(PLANE, SIDES) > 0.9
 
 
 @pytest.mark.parametrize("noise", [0.0, 20.0])
-@pytest.mark.parametrize(
-    ("settings", "converged"),
-    [
-        ({}, True),
-        ({"epochs": 0}, False),
-        ({"optimizer": "sgd", "learning_rate": 1e-6, "epochs": 3}, False),
-        ({"batch_size": "all", "epochs": 30}, False),
-        ({"batch_size": 1, "epochs": 20}, True),
-    ],
-)
+@pytest.mark.parametrize(("settings", "converged"), table("converged runs"))
 def test_runs_of_the_lecture_graph(settings: dict[str, Any], converged: bool, noise: float) -> None:
     data = cgprimer.make_dataset(lecture(), samples=500, truth=TRUTH, noise=noise)
     run = cgprimer.train(lecture(), data, **settings)

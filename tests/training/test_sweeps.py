@@ -258,10 +258,6 @@ def test_the_command_ensemble_saves_members(tmp_path: Path) -> None:
     assert [one["optimizer"] for one in result["members_varied"]] == ["sgd", "adam", "sgd"]
     assert result["out_of_bag"] is None
     assert result["averaged_weights"] > 0
-    (tmp_path / "own.csv").write_text("a,b\n" + "".join(f"{k / 9},{k % 3}\n" for k in range(24)))
-    text = good(*words, "--sizes", "1-2-1,1-3-1", "--data", "own.csv", cwd=tmp_path)
-    assert "1-3-1" in text
-    assert "averaged weights" not in text
 
 
 def test_logits_are_measured_and_vote_as_probabilities() -> None:
