@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import tracemalloc
-from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from hypothesis import strategies as st
 import cgprimer
 from cgprimer.analysis.latex import latex
 from cgprimer.core.evaluation.evaluator import values_of
-from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.tape.tape_entries import Leaf
 from cgprimer.errors import CgprimerError, DataError, NonFiniteError, UsageError
 from cgprimer.training import python_updates
@@ -30,30 +28,18 @@ from cgprimer.training.predictions import compute_outputs
 from tests.approval import approved, refused
 from tests.training.training_graphs import PLAIN, line
 
-Array = Any
-NETWORK = """
-    input x[3]
-    parameter W1[4,3], b1[4], W2[4,4], b2[4], w3[4], b3
-    xh = tanh(W1 @ x + b1)
-    xg = tanh(W2 @ xh + b2)
-    xo = w3 @ xg + b3
-"""
+NETWORK = cgprimer.parse(
+    "input x[3]; parameter W1[4,3], b1[4], W2[4,4], b2[4], w3[4], b3\n"
+    "xh = tanh(W1 @ x + b1); xg = tanh(W2 @ xh + b2); xo = w3 @ xg + b3"
+)
 
 
-@cache
-def network() -> ExpressionGraph:
-    return cgprimer.parse(NETWORK)
+def point(seed: int) -> dict[str, Any]:
+    random = np.random.default_rng(seed)
+    return {n: random.normal(size=NETWORK.shapes.get(n, ())) for n in NETWORK.parameters}
 
 
-@cache
-def point(seed: int = 0) -> dict[str, Array]:
-    random, graph = np.random.default_rng(seed), network()
-    return {n: random.normal(size=graph.shapes.get(n, ())) for n in graph.parameters}
-
-
-@cache
-def network_data() -> Dataset:
-    return cgprimer.make_dataset(network(), truth=point(5), samples=120, seed=3)
+START, SAMPLES = point(0), cgprimer.make_dataset(NETWORK, truth=point(5), samples=120, seed=3)
 
 
 @pytest.mark.parametrize("engine", ["plain", "cpu"])
@@ -108,8 +94,8 @@ def test_gradients_of_random_networks_are_directional_derivatives(data: st.DataO
 
 def test_auto_expands_small_networks_but_not_large_matrices() -> None:
     large = cgprimer.parse("input x[64]; parameter W[128,64], v[128]; xo = v @ tanh(W @ x)")
-    assert Objective(network(), samples=100_000).in_numbers
-    assert not Objective(network(), samples=1).in_numbers  # faster than compiling
+    assert Objective(NETWORK, samples=100_000).in_numbers
+    assert not Objective(NETWORK, samples=1).in_numbers  # faster than compiling
     first, second = (Objective(large, samples=samples) for samples in (100_000, 100_001))
     assert not first.in_numbers
     assert second.runner is first.runner is not None
@@ -150,13 +136,13 @@ def test_two_gaussian_classes_by_numpy(engine: str) -> None:
 
 def test_only_matrices_are_updated_in_single_precision() -> None:
     arrays, scalars = (
-        Objective(graph, dtype="float32", engine="plain") for graph in (network(), line())
+        Objective(graph, dtype="float32", engine="plain") for graph in (NETWORK, line())
     )
     assert (arrays.precision, scalars.precision) == (np.float32, np.float64)
-    columns = arrays.columns(network_data())
+    columns = arrays.columns(SAMPLES)
     assert {column.dtype for column in columns.values()} == {np.dtype(np.float32)}
     exact, single = (
-        cgprimer.train(network(), network_data(), start=point(), dtype=dtype, epochs=2)
+        cgprimer.train(NETWORK, SAMPLES, start=START, dtype=dtype, epochs=2)
         for dtype in ("float64", "float32")
     )
     assert single.step_losses == pytest.approx(exact.step_losses, rel=1e-4)
@@ -181,21 +167,21 @@ def test_epochs_copy_samples_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_parameters_and_data_of_other_shapes_are_refused() -> None:
-    call = loss_and_gradient(network(), network_data())
+    call = loss_and_gradient(NETWORK, SAMPLES)
     for name, value in (
         ("b1", [1.0, 2.0]), ("b1", np.ones((3, 4))), ("b3", [1.0, 2.0]), ("b1", [[1.0], [2, 3]]),
         ("b1", np.full(4, "a")), ("b1", np.ones(4, complex)), ("b1", None),
     ):  # fmt: skip
         with refused(CgprimerError, name):
-            cgprimer.train(network(), network_data(), start={name: value})
+            cgprimer.train(NETWORK, SAMPLES, start={name: value})
         with refused(CgprimerError, name):
-            call({**point(), name: value})
+            call({**START, name: value})
     with refused(UsageError, "b1"):  # a loss may be evaluated at nan
-        cgprimer.train(network(), network_data(), start={"b1": np.full(4, np.nan)})
+        cgprimer.train(NETWORK, SAMPLES, start={"b1": np.full(4, np.nan)})
     for width, targets in ((2, np.ones(5)), (3, np.ones((5, 1)))):
         data = Dataset.from_arrays({"x": np.ones((5, width))}, {"xo": targets})
         with refused(DataError):
-            cgprimer.train(network(), data)
+            cgprimer.train(NETWORK, data)
 
 
 @pytest.mark.parametrize("engine", ["plain", "cpu"])
@@ -211,7 +197,7 @@ def test_elements_that_are_not_finite_are_named(engine: str) -> None:
 
 
 def test_runs_are_converted_to_scalars() -> None:
-    run = cgprimer.train(network(), network_data(), epochs=2)
+    run = cgprimer.train(NETWORK, SAMPLES, epochs=2)
     last = f"{run.parameters['b3']:.6g}"
     assert repr(run).endswith(f"W1[4,3], b1[4], W2[4,4], b2[4], w3[4], b3={last}>")
     scalars = run.in_numbers()

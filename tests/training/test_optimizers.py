@@ -35,7 +35,6 @@ from cgprimer.training.update_rules import record_update
 from tests.approval import approved, refused, warned
 from tests.training.training_graphs import PLAIN, lecture, lecture_data, line, line_data, table
 
-Array = Any
 ENGINES = ("plain", "numpy", "cpu")
 START = {"k": 0.25, "b": 0.5}
 NOTHING = Dataset.from_arrays({}, {"xw": [0.0]})
@@ -136,23 +135,23 @@ def test_wrong_rules_are_marked_in_their_text(text: str, marked: str) -> None:
     assert lines[carets - 1].ljust(99)[begin : begin + lines[carets].count("^")] == marked
 
 
-def adamax(p: Array, g: Array, state: tuple[Array, ...], rate: float) -> tuple[Array, Any]:
+def adamax(p: Any, g: Any, state: tuple[Any, ...], rate: float) -> tuple[Any, Any]:
     first, largest, steps = 0.9 * state[0] + 0.1 * g, np.maximum(0.999 * state[1], abs(g)), state[2]
     moved = p - rate * first / (1 - 0.9 ** (steps + 1)) / (largest + 1e-8)
     return moved, (first, largest, steps + 1)
 
 
-def signed_root(p: Array, g: Array, state: Any, rate: float) -> tuple[Array, Any]:
+def signed_root(p: Any, g: Any, state: Any, rate: float) -> tuple[Any, Any]:
     step = (1 - 2 * (g < 0)) * abs(-g) ** 0.5 + np.where(g > 0, np.sign(g), 2 * g)
     return p - rate * step, state
 
 
-def clipped(p: Array, g: Array, state: Any, rate: float) -> tuple[Array, Any]:
+def clipped(p: Any, g: Any, state: Any, rate: float) -> tuple[Any, Any]:
     size = np.linalg.norm(g)
     return p - rate * (g / size if size > 1 else g), state
 
 
-def first_doubled(p: Array, g: Array, state: Any, rate: float) -> tuple[Array, Any]:
+def first_doubled(p: Any, g: Any, state: Any, rate: float) -> tuple[Any, Any]:
     factor = 2.0 if state[0] == 0 else 1.0
     return p - rate * factor * g, (state[0] + 1,)
 
@@ -233,19 +232,6 @@ def test_two_coordinate_steps_reach_the_minimum_in_either_order(engine: str) -> 
     assert second_losses == {75.0, 32.0}
 
 
-@pytest.mark.parametrize("engine", ["plain", "cpu"])
-def test_coordinates_of_arrays(engine: str) -> None:
-    graph = cgprimer.parse("input x[3]; parameter W[2,3], b[2]; xo = sum(tanh(W @ x + b))")
-    data = cgprimer.make_dataset(graph, truth={"W": 1.0, "b": 0.0}, samples=20)
-    rules: dict[str, Any] = {"optimizer": "coordinates", "batch_size": None, "engine": engine}
-    run = cgprimer.train(graph, data, epochs=40, **rules)
-    assert run.loss < 0.8 * run.start_loss
-    rules |= {"hyper": {"block": 3}, "freeze": ["W"], "start": {"W": 0.5}}
-    one = cgprimer.train(graph, data, epochs=1, **rules)
-    assert (one.parameters["b"] != one.start["b"]).all()
-    np.testing.assert_array_equal(one.parameters["W"], one.start["W"])
-
-
 def test_l_bfgs_stops_at_the_minimum() -> None:
     run = cgprimer.train(lecture(), lecture_data(20), optimizer="l-bfgs", epochs=200)
     assert run.loss < 1e-18
@@ -320,7 +306,16 @@ def test_frozen_parameters_are_not_differentiated_and_need_a_value() -> None:
 
 
 @pytest.mark.parametrize("engine", ["plain", "cpu"])
-def test_elements_of_arrays_are_constrained(engine: str) -> None:
+def test_coordinates_and_constraints_of_arrays(engine: str) -> None:
+    graph = cgprimer.parse("input x[3]; parameter W[2,3], b[2]; xo = sum(tanh(W @ x + b))")
+    data = cgprimer.make_dataset(graph, truth={"W": 1.0, "b": 0.0}, samples=20)
+    rules: dict[str, Any] = {"optimizer": "coordinates", "batch_size": None, "engine": engine}
+    run = cgprimer.train(graph, data, epochs=40, **rules)
+    assert run.loss < 0.8 * run.start_loss
+    rules |= {"hyper": {"block": 3}, "freeze": ["W"], "start": {"W": 0.5}}
+    one = cgprimer.train(graph, data, epochs=1, **rules)
+    assert (one.parameters["b"] != one.start["b"]).all()
+    np.testing.assert_array_equal(one.parameters["W"], one.start["W"])
     graph = cgprimer.parse("input x[2]; parameter W[2,2], b[2]; xo = sum((W @ x + b)^2)")
     data = Dataset.from_arrays({"x": np.ones((4, 2))}, {"xo": np.zeros(4)})
     run = cgprimer.train(
