@@ -26,7 +26,7 @@ from cgprimer.training.layer_states import Masks
 from cgprimer.training.objective import Objective, loss_and_gradient
 from cgprimer.training.predictions import compute_outputs
 from tests.approval import approved, refused
-from tests.training.training_graphs import PLAIN, line
+from tests.training.training_graphs import PLAIN, line, table
 
 NETWORK = cgprimer.parse(
     "input x[3]; parameter W1[4,3], b1[4], W2[4,4], b2[4], w3[4], b3\n"
@@ -427,12 +427,10 @@ def test_patience_returns_the_statistics_of_the_best_epoch(small: Network) -> No
 
 
 def test_layers_that_are_wrong_or_cannot_be_trained(small: Network, tmp_path: Path) -> None:
-    for text in ("xh = 2*dropout(xa, 1.5)", "xh = dropout(xa, p)", "xh = batchnorm(xa, g, b, -1)",
-                 "xh = batchnorm(xa, g)"):  # fmt: skip
+    for text in table("layers, refused"):
         with refused(cgprimer.SourceError):
             cgprimer.tape(cgprimer.parse(text))
-    for rules in ({"batch_size": 1}, {"batch_size": 11}, {"engine": "cpu"},
-                     {"method": "path-sum"}):  # fmt: skip
+    for rules in table("layers that cannot be trained"):
         with refused(cgprimer.CgprimerError):
             cgprimer.train(NORMALIZED, small[0], **rules)
     with refused(cgprimer.UsageError):

@@ -36,18 +36,16 @@ def test_metrics_by_numpy() -> None:
     true, predicted = random.normal(size=(2, 50, 2)) * [[[1.0, 5.0]]]
     unexplained = ((true - predicted) ** 2).mean(axis=0) / true.var(axis=0)
     assert r_squared({"y": predicted}, {"y": true}) == pytest.approx(np.mean(1 - unexplained))
-
-
-def test_classes_of_ties_of_several_outputs_and_of_numbers() -> None:
+    assert math.isnan(r_squared({"y": [1.0, 2.0]}, {"y": [3.0, 3.0]}))
+    # Ties, several outputs, a single label
     assert confusion({"y": [0.0, 0.5]}, {"y": [-1.0, 1.0]}).counts.tolist() == [[1, 0], [0, 1]]
     two = {"a": np.array([0.5, 0.1]), "b": np.array([0.5, 0.9])}
-    true = {"a": np.array([1.0, 0.0]), "b": np.array([0.0, 1.0])}
-    assert confusion(two, true).labels == ("a", "b")
-    assert accuracy(two, true) == 1.0
+    which = {"a": np.array([1.0, 0.0]), "b": np.array([0.0, 1.0])}
+    assert confusion(two, which).labels == ("a", "b")
+    assert accuracy(two, which) == 1.0
     assert accuracy({"y": [0.2]}, {"y": [1.0]}) == 0.0, "a single label implies the classes 0 and 1"
     with refused(DataError):
         accuracy({"y": [0.2]}, {"y": [0.5]})
-    assert math.isnan(r_squared({"y": [1.0, 2.0]}, {"y": [3.0, 3.0]}))
 
 
 @pytest.mark.parametrize(
@@ -305,7 +303,7 @@ def test_known_jacobians(text: str, at: dict[str, float]) -> None:
             assert change == pytest.approx(0, abs=1e-12)
 
 
-def test_sums_of_three_and_nearly_dependent_parameters() -> None:
+def test_nearly_dependent_parameters_and_long_directions() -> None:
     found = identify("xw = (a + b + c)*xa", dict.fromkeys("abc", 1.0))
     assert (found.rank, len(found.null_directions)) == (1, 2)
     assert [sum(direction.values()) for direction in found.null_directions] == pytest.approx([0, 0])
@@ -315,6 +313,13 @@ def test_sums_of_three_and_nearly_dependent_parameters() -> None:
     assert near.rank == 2
     assert near.condition > 1e5
     approved(near.sentences(("xw",))[-1], "hardly determine")
+    assert format_combination({"a": -1.0, "b": 0.5}) == "-a + 0.5*b"
+    assert format_combination({"a": 1.0}) == "a"
+    many = {f"a{k}": 1.0 for k in range(8)}
+    few = {"ab": 1.0, "bc": -1.0}
+    result = Identifiability((*many, *few), 8, (few, many), (few, many), (True, True))
+    for every in (False, True):
+        approved("\n".join(result.sentences(("xw",), every=every)))
 
 
 def test_few_and_many_samples() -> None:
@@ -332,13 +337,3 @@ def test_few_and_many_samples() -> None:
         assert tracemalloc.get_traced_memory()[1] < 2e7  # a square matrix of 3,000 takes 72 MB
     finally:
         tracemalloc.stop()
-
-
-def test_long_directions_are_counted() -> None:
-    assert format_combination({"a": -1.0, "b": 0.5}) == "-a + 0.5*b"
-    assert format_combination({"a": 1.0}) == "a"
-    many = {f"a{k}": 1.0 for k in range(8)}
-    few = {"ab": 1.0, "bc": -1.0}
-    result = Identifiability((*many, *few), 8, (few, many), (few, many), (True, True))
-    for every in (False, True):
-        approved("\n".join(result.sentences(("xw",), every=every)))

@@ -225,17 +225,10 @@ def test_wrong_settings(settings: dict[str, Any]) -> None:
 
 def test_wrong_data_and_settings_that_resuming_cannot_change() -> None:
     earlier = train(line(), line_data(), epochs=1, optimizer="sgd", batch_size=2)
-    for settings in ({"batch_size": 2}, {"optimizer": "sgd"},
-                     {"optimizer": "sgd", "batch_size": 2, "reduction": "sum"},
-                     {"optimizer": "sgd", "batch_size": 2, "normalize": "all"}):  # fmt: skip
+    for settings in table("settings that resuming cannot change"):
         with refused(UsageError):
             train(line(), line_data(), epochs=2, resume=earlier, **settings)
-    for inputs, targets in (
-        ({"xa": []}, {"xw": []}),
-        ({"xb": [1.0]}, {"xw": [1.0]}),
-        ({"xa": [1.0]}, {"xv": [1.0]}),
-        ({"xa": [1.0]}, {"xw": [np.nan]}),
-    ):
+    for inputs, targets in table("data, refused"):
         data = Dataset.from_arrays(inputs, targets)  # fmt: skip
         with refused(DataError):
             train(line(), data)

@@ -53,10 +53,10 @@ SAMPLES = 53  # a multiple of no batch and no vector
 @cache
 def two_outputs() -> ExpressionGraph:
     """Uniform work (sin(a)), a matrix, functions, and a parameter of which nothing varies."""
-    lines = [f"h{j} = tanh(a{j}*xa + b{j}*xb + sin(a{j}))" for j in range(2)]
-    total = " + ".join(f"c{j}*h{j}" for j in range(2))
-    text = [*lines, f"xw = {total} + d", "xv = h0*h1 - xa*c0 + 0.5*d^2", "output xw, xv"]
-    return cgprimer.parse(text)
+    return cgprimer.parse(
+        "h0 = tanh(a0*xa + b0*xb + sin(a0)); h1 = tanh(a1*xa + b1*xb + sin(a1))\n"
+        "xw = c0*h0 + c1*h1 + d; xv = h0*h1 - xa*c0 + 0.5*d^2; output xw, xv"
+    )
 
 
 @cache
