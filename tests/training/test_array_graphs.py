@@ -64,6 +64,11 @@ def test_losses_of_arrays_are_sums_over_elements(engine: str) -> None:
         assert total[0] == pytest.approx(expected.sum(), rel=1e-12)
         assert 7 * mean[0] == pytest.approx(expected.sum(), rel=1e-12)
         np.testing.assert_allclose(mean[1]["W"] * 7, total[1]["W"], rtol=1e-12)
+    graph = cgprimer.parse("parameter w[3]; xo = w^2; input xa; xp = xa + 0*sum(w)")
+    data = Dataset.from_arrays({"xa": [1.0, 2.0]}, {"xo": np.ones((2, 3)), "xp": [1.0, 2.0]})
+    loss, gradient = loss_and_gradient(graph, data)({"w": [1.0, 2.0, 3.0]})
+    assert loss == 2 * (9 + 64)
+    np.testing.assert_array_equal(gradient["w"], 2 * 4 * np.array([0.0, 6.0, 24.0]))
 
 
 @settings(max_examples=6)
@@ -99,14 +104,6 @@ def test_auto_expands_small_networks_but_not_large_matrices() -> None:
     first, second = (Objective(large, samples=samples) for samples in (100_000, 100_001))
     assert not first.in_numbers
     assert second.runner is first.runner is not None
-
-
-def test_arrays_without_inputs() -> None:
-    graph = cgprimer.parse("parameter w[3]; xo = w^2; input xa; xp = xa + 0*sum(w)")
-    data = Dataset.from_arrays({"xa": [1.0, 2.0]}, {"xo": np.ones((2, 3)), "xp": [1.0, 2.0]})
-    loss, gradient = loss_and_gradient(graph, data)({"w": [1.0, 2.0, 3.0]})
-    assert loss == 2 * (9 + 64)
-    np.testing.assert_array_equal(gradient["w"], 2 * 4 * np.array([0.0, 6.0, 24.0]))
 
 
 @pytest.mark.parametrize("engine", ["plain", "numpy", "cpu", "auto"])

@@ -134,7 +134,7 @@ def test_objective_of_scipy_has_the_least_squares_minimum() -> None:
     assert (fun(start)[0], fun(start)[1].shape) == (0.0, (2,))
 
 
-def test_classifiers_predict_labels() -> None:
+def test_classifiers_predict_labels_and_regressors_outputs() -> None:
     labels = np.where(SIDES == 1, "far", "near")
     fitted = classifier().fit(PLANE, labels)
     assert {*fitted.predict(PLANE)} == {"far", "near"}
@@ -146,9 +146,6 @@ def test_classifiers_predict_labels() -> None:
     assert (again.predict(PLANE) == largest.predict(PLANE)).all()
     with refused(DataError, "X ... 3 ... x1 ... x2"):
         classifier().fit(np.zeros((4, 3)), [0, 1, 0, 1])
-
-
-def test_regressors_predict_outputs_and_score_r2() -> None:
     x, y = PLANE[:, :1], 3 * PLANE[:, 0] - 1 + 0.1 * PLANE[:, 1]
     fitted = cgprimer.Estimator(line(), optimizer="l-bfgs", epochs=50).fit(x, y)
     predicted = np.polyval(np.polyfit(x[:, 0], y, 1), x[:, 0])

@@ -556,14 +556,7 @@ def test_losses_that_cannot_be_registered() -> None:
             cgprimer.train(line(), line_data(), loss="mine")
 
 
-@pytest.mark.parametrize("loss", table("losses, refused"))
-def test_wrong_losses(loss: Any) -> None:
-    with refused(CgprimerError) as caught:
-        loss_and_gradient(line(), line_data(), loss=loss)
-    assert caught.value.exit_code == 2
-
-
-def test_wrong_arguments_columns_and_parameters_are_named() -> None:
+def test_wrong_losses_arguments_columns_and_parameters_are_named() -> None:
     wrong = {"reduction": "product", "dtype": "float16", "engine": "abacus", "step": 0.1}
     for name, value in wrong.items():
         with refused(UsageError, name):
@@ -574,6 +567,10 @@ def test_wrong_arguments_columns_and_parameters_are_named() -> None:
         loss_and_gradient(line(), line_data())({"k": 1.0})
     with refused(UsageError):
         loss_and_gradient(cgprimer.parse("xw = 2*xa"), line_data())
+    for loss in table("losses, refused"):
+        with refused(CgprimerError) as caught:
+            loss_and_gradient(line(), line_data(), loss=loss)
+        assert caught.value.exit_code == 2
 
 
 def test_targets_and_outputs_are_checked() -> None:

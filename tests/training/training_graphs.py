@@ -15,7 +15,6 @@ from cgprimer.core.graph import ExpressionGraph
 from cgprimer.training.data import Dataset
 from cgprimer.training.loop import TrainingRun
 
-LECTURE = Path(__file__).resolve().parents[2] / "examples" / "lecture.cg"
 TRUTH = {"ab": 1.0, "bc": 2.0, "cd": 3.0, "ac": 4.0}
 TABLES = Path(__file__).with_name("tables.txt").read_text("utf-8")
 PLAIN: dict[str, Any] = {"optimizer": "sgd", "schedule": "constant"}  # gradient descent
@@ -29,7 +28,7 @@ def table(section: str) -> list[Any]:
 
 @cache
 def lecture() -> ExpressionGraph:
-    return cgprimer.load(LECTURE)
+    return cgprimer.load("lecture")
 
 
 @cache
