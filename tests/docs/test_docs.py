@@ -21,10 +21,11 @@ import sys
 import textwrap
 import tomllib
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -331,39 +332,35 @@ def test_outputs_are_compared_up_to_times_and_last_digits(
 # --- tables that are made from the package -------------------------------------------------------
 
 
-def function_table() -> str:
-    """The functions, as ``cgprimer primitives --json`` has them."""
-    infix = {"add": "a + b", "sub": "a - b", "mul": "a*b", "div": "a/b", "pow": "a^b",
-             "neg": "-a", "copy": "a"}  # fmt: skip
-    lines = ["| function | derivatives | domain | edges |", "| --- | --- | --- | --- |"]
-    for row in json.loads(run_command("cgprimer primitives --json")):
-        if "arity" not in row:  # of arrays: a table of their own
-            continue
-        operands = "abc"[: row["arity"]]
-        call = infix.get(row["name"]) or f"{row['function']}({', '.join(operands)})"
-        partials = "<br>".join(
-            f"d/d{o}: `{text}`" for o, text in zip(operands, row["partials"], strict=True)
-        )
-        cells = [f"`{call}`", partials, f"`{row['domain']}`", row["edges"].replace("*", r"\*")]
-        if not any(c in row["domain"] for c in "<>=|"):
-            cells[2] = row["domain"]
-        lines.append("| " + " | ".join(c.replace("|", r"\|") for c in cells) + " |")
-    return "\n".join(lines)
+INFIX = {"add": "a + b", "sub": "a - b", "mul": "a*b", "div": "a/b", "pow": "a^b", "neg": "-a",
+         "copy": "a"}  # fmt: skip
 
 
-def array_table() -> str:
-    """Return the table of the functions of arrays."""
-    lines = ["| array function | meaning | adjoints of the operands |", "| --- | --- | --- |"]
-    for row in json.loads(run_command("cgprimer primitives --json")):
-        if "arity" not in row:
-            lines.append(f"| `{row['function']}` | {row['meaning']} | `{row['reverse']}` |")
-    return "\n".join(lines)
+def function_cells(row: dict[str, Any]) -> list[str]:
+    """Return the cells of a function in the table, from what the command prints as JSON."""
+    if "arity" not in row:
+        return [f"`{row['function']}`", row["meaning"], f"`{row['reverse']}`"]
+    operands = "abc"[: row["arity"]]
+    call = INFIX.get(row["name"]) or f"{row['function']}({', '.join(operands)})"
+    pairs = zip(operands, row["partials"], strict=True)
+    partials = "<br>".join(f"d/d{operand}: `{text}`" for operand, text in pairs)
+    domain = f"`{row['domain']}`" if re.search("[<>=|]", row["domain"]) else row["domain"]
+    cells = [f"`{call}`", partials, domain, row["edges"].replace("*", r"\*")]
+    return [cell.replace("|", r"\|") for cell in cells]
 
 
-TABLES: dict[str, Callable[[], str]] = {
-    "functions": function_table,
-    "functions of arrays": array_table,
+HEADS = {
+    "functions": ("function", "derivatives", "domain", "edges"),
+    "functions of arrays": ("array function", "meaning", "adjoints of the operands"),
 }
+
+
+def table(name: str) -> str:
+    """Return a table of functions, which have an arity, or of those of arrays."""
+    rows = json.loads(run_command("cgprimer primitives --json"))
+    chosen = [row for row in rows if ("arity" in row) == (name == "functions")]
+    lines = [HEADS[name], ["---"] * len(HEADS[name]), *map(function_cells, chosen)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 GENERATED = re.compile(r"(<!-- (functions(?: of arrays)?) -->\n).*?(\n<!-- end -->)", re.DOTALL)
@@ -371,7 +368,7 @@ GENERATED = re.compile(r"(<!-- (functions(?: of arrays)?) -->\n).*?(\n<!-- end -
 
 def with_tables(text: str) -> str:
     """The text with its generated tables made anew."""
-    return GENERATED.sub(lambda m: f"{m[1]}\n{TABLES[m[2]]()}\n{m[3]}", text)
+    return GENERATED.sub(lambda m: f"{m[1]}\n{table(m[2])}\n{m[3]}", text)
 
 
 # --- links and names ------------------------------------------------------------------------------
@@ -444,7 +441,7 @@ def test_packages_names_tables_and_listings_are_on_their_pages() -> None:
     assert explained == list(PACKAGES)
     text = "".join(path.read_text(encoding="utf-8") for path in FILES)
     assert set(cgprimer.__all__) - set(re.findall(r"\w+", text)) == set()
-    assert {m[2] for m in GENERATED.finditer(text)} == set(TABLES)
+    assert {m[2] for m in GENERATED.finditer(text)} == set(HEADS)
     hour = (ROOT / "docs" / "teach" / "hour-with-the-code.md").read_text(encoding="utf-8")
     shown = {names: body.splitlines() for _, names, _, body in LISTING.findall(hour)}
     assert len(shown) > 10

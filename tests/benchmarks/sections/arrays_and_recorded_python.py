@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
-import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -71,7 +69,7 @@ def _loop(operations: int, budget: float) -> Iterator[Cell]:
     def load_micrograd() -> Any:
         from micrograd.engine import Value as MicrogradValue
 
-        sys.setrecursionlimit(max(sys.getrecursionlimit(), 40 * turns))
+        sys.setrecursionlimit(max(sys.getrecursionlimit(), 40 * turns))  # it is recursive
         return MicrogradValue
 
     def with_autograd() -> Contestant:
@@ -94,11 +92,7 @@ def _loop(operations: int, budget: float) -> Iterator[Cell]:
         "HIPS autograd": with_autograd,
     }
     limit = sys.getrecursionlimit()
-    threading.stack_size(512 * 1024 * 1024)  # micrograd is recursive
-    with ThreadPoolExecutor(1) as thread:
-        expected = x, np.array([da, db])
-        figures = thread.submit(measure, makers, budget, expected=expected).result()
-    threading.stack_size(0)
+    figures = measure(makers, budget, expected=(x, np.array([da, db])))
     sys.setrecursionlimit(limit)
     yield from one_row_each(figures, f"a loop of {operations:,} operations")
 
