@@ -13,7 +13,7 @@ import cgprimer
 from cgprimer.errors import ExpressionSwellError, PathLimitError
 from tests.approval import approved
 from tests.methods.graph_strategies import Case, cases, graphs
-from tests.methods.slopes import moved, slopes
+from tests.methods.slopes import moved, second_slopes, slopes
 
 # Exact methods do the same additions and multiplications in another order: a few hundred
 # roundings of the largest number among them (see graph_strategies.magnitude).
@@ -62,6 +62,25 @@ def test_methods_give_the_slopes(case, target):
             continue
         tolerance = DIFFERENCES if options == CENTRAL else EXACT
         assert_near(replace(case, scale=scale), found, expected, tolerance, f"{method} {options}")
+
+
+@settings(quick, max_examples=10)
+@given(case=cases(most=4))
+def test_hessians_match_second_differences_on_random_graphs(case):
+    names = (*case.graph.inputs, *case.graph.parameters)
+    expected = second_slopes(case.graph, case.at, names)
+    largest = max(abs(value) for row in expected.values() for value in row.values())
+    near = replace(case, scale=max(case.scale, largest))
+    for method in (
+        "reverse-over-reverse", "forward-over-reverse", "reverse-over-forward",
+        "forward-over-forward", "path-sum-over-reverse", "reverse-over-path-sum", "symbolic",
+    ):  # fmt: skip
+        try:
+            found = cgprimer.hessian(case.graph, case.at, wrt=names, method=method)
+        except (PathLimitError, ExpressionSwellError):
+            continue
+        for name in names:
+            assert_near(near, found[name], expected[name], EXACT, f"d{name} by {method}")
 
 
 @quick
