@@ -70,16 +70,16 @@ def sample(cases: Sequence[Any], step: int) -> list[Any]:
     ]
 
 
-def read_sections(file: str) -> list[tuple[str, str]]:
-    """Return the title and the text of each section of a file of this folder."""
+def read_sections(file: str | Path) -> list[tuple[str, str]]:
+    """Return the title and the text of each section of a file, by default of this folder."""
     sections = re.split(r"(?m)^=== ", (FOLDER / file).read_text(encoding="utf-8"))[1:]
     return [(title, text) for title, _, text in (one.partition("\n") for one in sections)]
 
 
-def read_tables(file: str) -> dict[str, list[tuple[str, ...]]]:
+def read_tables(file: str | Path) -> dict[str, list[tuple[str, ...]]]:
     """Return the rows of each section; columns are separated by ``=>``."""
     return {
-        title: [tuple(line.split(" => ")) for line in text.splitlines()]
+        title: [tuple(re.split(" =>(?: |$)", line)) for line in text.splitlines()]
         for title, text in read_sections(file)
     }
 

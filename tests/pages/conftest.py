@@ -12,15 +12,12 @@ from typing import Any
 import pytest
 
 import cgprimer
+from tests.checking.submissions import read_sections, read_tables
 
-# A later contribution of an edge is computed first; a tail is used twice inside of one vertex.
-LATE = "xw = (xa-k)/xa; input xa=2; parameter k=1"
-LATER = "x0 = ((min(m,xb)+(xb-k))/xb)\nxw = x0*xb+x0\ninput xb=-0.3; parameter m=0,k=1.3"
-# Two variables use sin(xa), and only one can be its neighbour in the program.
-SHARED = "x0 = sin(xa)*k; xw = x0 + sin(xa)\ninput xa=1; parameter k=2"
-# The lecture's network F1: the derivatives of arrays are known.
-F1 = """input x[2] = [1, 2]; parameter w1[2,2] = [[1, -1], [.5, -2]], w2[2] = [1, 3], y = 1
-xh = x @ w1; xr = relu(xh); xp = xr @ w2; xL = (xp - y)^2"""
+SCRIPTS = dict(read_sections(Path(__file__).with_name("scripts.txt")))
+TABLES = read_tables(Path(__file__).with_name("tables.txt"))
+# Sums in an unusual order; a shared operation; the lecture's arrays with known derivatives.
+GRAPHS = dict(TABLES["graphs"])
 FLAGS = (  # in addition to those of chromedriver
     "--headless=new",
     "--no-sandbox",
@@ -121,14 +118,7 @@ def press(browser: Any, *keys: str) -> None:
 
 def move(browser: Any, query: str, value: object, event: str = "input") -> None:
     """Give a control a value, as a user does."""
-    browser.execute_script(
-        """const node = document.querySelector(arguments[0]);
-        node.value = arguments[1];
-        node.dispatchEvent(new Event(arguments[2], {bubbles: true}));""",
-        query,
-        str(value),
-        event,
-    )
+    browser.execute_script(SCRIPTS["give a control a value"], query, str(value), event)
 
 
 def read_data(page: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from cgprimer.visualization.pages.comparison import comparison_text
 from cgprimer.visualization.pages.comparison.comparison_slides import save_comparison
 from cgprimer.visualization.pages.learning.learning_page import learning_page
 from cgprimer.visualization.pages.rounds.rounds_page import list_events, rounds_page
-from tests.pages.conftest import opened, press, texts
+from tests.pages.conftest import SCRIPTS, opened, press, texts
 
 pytestmark = pytest.mark.browser
 
@@ -30,11 +30,7 @@ def test_a_comparison_shows_the_numbers_of_python(browser: Any, tmp_path: Path) 
     assert texts(page, ".derivatives .more") == [
         comparison_text.format_error(r.errors[name]) for r, name in pairs
     ]
-    bars = page.execute_script(
-        """const width = e => e.getBoundingClientRect().width;
-        return [...document.querySelectorAll(".costs td:nth-child(4) .bar > span")]
-          .map(e => width(e) / width(e.parentNode));"""
-    )
+    bars = page.execute_script(SCRIPTS["measure bars"])
     most = max(r.operations for r in comparison.results)
     assert bars == pytest.approx([r.operations / most for r in comparison.results], abs=0.02)
 
@@ -108,12 +104,7 @@ def test_the_curtain_over_the_picture_of_rounds_lifts_with_the_events(
         assert texts(page, "#count, #what, #server") == [
             f"event {number} of {len(events)}", event.words, event.server,
         ]  # fmt: skip
-        picture, curtain, room, edges, across = page.execute_script(
-            """const at = id => document.querySelector(id).getBoundingClientRect().toJSON();
-            const whole = document.documentElement;
-            return [at("#picture img.light"), at("#curtain"), at("#room"), data.box.slice(2),
-              whole.scrollWidth - whole.clientWidth];"""
-        )
+        picture, curtain, room, edges, across = page.execute_script(SCRIPTS["measure rounds"])
         widths.append(curtain["width"])
         assert across <= 0
         assert room["left"] <= curtain["left"] <= room["right"], "the event is out of sight"

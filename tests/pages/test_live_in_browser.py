@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from cgprimer.visualization.pages.stepping.step_frames import stepping
 from cgprimer.visualization.pages.stepping.step_page import step
 from cgprimer.visualization.pages.watching.live_pages import LivePage
 from cgprimer.visualization.pages.watching.page_server import serve_page
-from tests.pages.conftest import open_steps, press, resize, texts, wait
+from tests.pages.conftest import SCRIPTS, TABLES, open_steps, press, resize, texts, wait
 
 pytestmark = pytest.mark.browser
 LECTURE = cgprimer.load("lecture")
@@ -60,13 +61,7 @@ def followed(browser: Any, tmp_path: Path) -> Iterator[Followed]:
 
 
 def test_an_edit_keeps_the_place(followed: Followed) -> None:
-    before = followed.inside(
-        """chooseWalk(1); goTo(16); setQuiz(true); setSlidersOpen(false); foldPanes(false, true);
-        enterValue(document.querySelector("[data-number=xa]"), "0.75");
-        enterValue(document.querySelector("[data-number=cd]"), "7");
-        enterValue($("scheme"), "forward", "change");
-        $("answer").value = "1.5"; $("speed").value = "4"; switchTheme(); return saveState();"""
-    )
+    before = followed.inside(SCRIPTS["leave a place"])
     look = "return document.documentElement.dataset.look"
     dark = followed.inside(look)
     # A line more, and another value for a parameter that was moved.
@@ -150,23 +145,10 @@ def test_a_class_answers_every_question(quiz: Any) -> None:
 
 
 def test_answers_and_their_verdicts(quiz: Any) -> None:
-    correct = "22.6875 ... 22.7 ... 22,7 ... 363/16 ... 2.27e1 ... 2,27·10^1 ... ≈22.7 ... + 22.7"
-    for verdict, answers, score in (
-        ("✓", correct, "1 of 1"),
-        ("✗", "22.6 ... 5 ... 1/0 ... nan ... inf ... 0", "0 of 1"),
-        ("check the sign", "-22.7 ... −22.7", "0 of 1"),
-        ("rounded too much", "23 ... 2e1", "0 of 0"),
-        ("is not a number", "22..7 ... 1,234.5 ... alert(1) ... 1/2/3 ... <b>", "0 of 0"),
-        ("", "", "0 of 0"),
-    ):
+    for verdict, answers, score in TABLES["answers and verdicts"]:
         for answer in answers.split(" ... "):
             quiz.refresh()
-            quiz.execute_script(
-                """goTo(data.walks[1].steps.findIndex(s => s.text.startsWith("bar_xz")) - 1);
-                $("answer").value = arguments[0];
-                $("quiz").requestSubmit();""",
-                answer,
-            )
+            quiz.execute_script(SCRIPTS["answer"], answer)
             (said,) = texts(quiz, "#verdict")
             assert verdict in said, answer
             assert (said == "") == (verdict == "")
@@ -191,18 +173,7 @@ def test_the_keys_of_the_quiz(quiz: Any) -> None:
 
 
 def test_answers_about_zero_infinity_and_rounding_errors(quiz: Any) -> None:
-    for answer, value, operands, correct in (
-        ("0", "1.2246e-16", [3.14], True),
-        ("0", "1e-9", [3.14], False),
-        ("0", "0", [], True),
-        ("1e-300", "0", [1], False),
-        ("Infinity", "Infinity", [], True),
-        ("NaN", "NaN", [], True),
-        ("-Infinity", "Infinity", [], False),
-        ("1e-9", "1.004e-9", [], True),
-        ("995", "1000", [], True),
-        ("994", "1000", [], False),
-        ("0.3333", str(1 / 3), [], True),
-    ):
+    for answer, value, operands, correct in TABLES["correct answers"]:
         script = "return isCorrect(Number(arguments[0]), Number(arguments[1]), arguments[2])"
-        assert quiz.execute_script(script, answer, value, operands) == correct, (answer, value)
+        found = quiz.execute_script(script, answer, value, json.loads(operands))
+        assert found == (correct == "correct"), (answer, value)

@@ -21,7 +21,7 @@ from cgprimer.visualization.pages.watching.live_pages import LivePage
 from cgprimer.visualization.pages.watching.page_server import serve_page
 from tests.approval import approved
 from tests.cli.cli_tools import Done, environment, here
-from tests.pages.conftest import read_data
+from tests.pages.conftest import TABLES, read_data
 
 GOOD, BAD = "xw = k*xa^2\nparameter k = 3\ninput xa = 0.5\n", "xw = k*\n"
 
@@ -281,20 +281,7 @@ def test_options_and_the_file_of_a_run_hold_at_every_change(path: Path, watcher:
     assert all('data-look="dark"' in page and "<h1>A &lt;b&gt;</h1>" in page for page in pages)
 
 
-@pytest.mark.parametrize(
-    ("command", "words"),
-    [
-        ("step {path} --port 8000", "--port ... --watch"),
-        ("step {path} --open", "--open ... --watch"),
-        ("step {path} --watch --port 70000", "70000"),
-        ("step {path} --watch --format png", "--format"),
-        ("step {path} --watch -o nowhere/a.html", "nowhere"),
-        ("step {path} --watch --wrt zz", "'zz'"),
-        ("draw -e xw=2*xa --watch", "--watch"),
-        ("draw lectur --watch", "'lecture'"),
-        ("compare lecture --watch --json", "--watch ... --json"),
-    ],
-)
+@pytest.mark.parametrize(("command", "words"), TABLES["wrong use of --watch"])
 def test_wrong_use_ends_at_once(path: Path, command: str, words: str, watcher: Watcher) -> None:
     done = here(*command.format(path=path).split(" "))
     assert (done.returncode, watcher.waits) == (2, 0)

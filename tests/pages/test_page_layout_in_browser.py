@@ -13,7 +13,7 @@ import cgprimer
 from cgprimer.visualization.pages.comparison.comparison_slides import save_comparison
 from cgprimer.visualization.pages.stepping.method_walks import METHODS
 from cgprimer.visualization.pages.stepping.step_frames import stepping
-from tests.pages.conftest import measured, open_steps, opened
+from tests.pages.conftest import SCRIPTS, measured, open_steps, opened
 
 pytestmark = pytest.mark.browser
 LECTURE, MAZUR = cgprimer.load("lecture"), cgprimer.load("mazur")
@@ -23,22 +23,7 @@ FORTY_AT = {f"weight_{k}": 0.1 * k for k in range(40)} | {f"x{k}": k + 0.5 for k
 
 def check_texts(page: Any, smallest: float) -> None:
     """Check the size of all texts, in pixels, and that none is cut off."""
-    width, size, cut = measured(
-        page,
-        """const sizes = [], cut = [];
-        for (const node of document.querySelectorAll("body *")) {
-          const own = [...node.childNodes].some(n => n.nodeType === 3 && n.data.trim());
-          const box = node.getBoundingClientRect();
-          if (!own || !box.width || node.closest("script, figure")) continue;
-          const scale = node.closest("svg") ? node.getCTM().a : 1;
-          const look = getComputedStyle(node);
-          sizes.push(parseFloat(look.fontSize) * scale);
-          const narrow = node.matches("h1, h2, h3, p, th, td, dt, dd, caption")
-            && look.display !== "inline" && node.scrollWidth > node.clientWidth + 1;
-          if (narrow || box.left < -1 || box.right > innerWidth + 1) cut.push(node.textContent);
-        }
-        return [document.documentElement.scrollWidth - innerWidth, Math.min(...sizes), cut];""",
-    )
+    width, size, cut = measured(page, SCRIPTS["measure texts"])
     assert cut == []
     assert width <= 0
     assert size >= smallest
@@ -53,12 +38,7 @@ def test_steps_of_the_lecture_are_readable(
         page.execute_script("chooseWalk(arguments[0]); goTo(16)", walk)
         # 14 pt are 18.67 pixels; a projector shows 1280 pixels as wide as 1920.
         check_texts(page, smallest=14 / 72 * 96 * size[0] / 1920)
-        assert page.execute_script(
-            """const svg = $("graph").getBoundingClientRect();
-            const pane = $("picture").getBoundingClientRect();
-            return document.documentElement.scrollHeight <= innerHeight + 1
-              && svg.height <= pane.height && svg.width <= pane.width;"""
-        )
+        assert page.execute_script(SCRIPTS["graph fits"])
 
 
 @pytest.mark.parametrize(
@@ -80,16 +60,7 @@ def test_long_numbers_stay_in_their_boxes_and_vertices(browser: Any, tmp_path: P
     text = """input xa = -1.23456789e-12, xb = -123456.789; parameter k = -1.5e-300, m = -2.5e12
     xc = k*xa; xd = m*xb; xw = xc*xd/3"""
     open_steps(browser, tmp_path, cgprimer.parse(text), wrt=["k", "xa"], methods=["reverse"])
-    numbers, wide_boxes, over = measured(
-        browser,
-        """goTo(Infinity);
-        const boxes = [...document.querySelectorAll("#sliders [data-number]")];
-        const over = [...document.querySelectorAll("#graph .vertex")].flatMap(vertex => {
-          const body = vertex.querySelector(".body").getBBox();
-          return [...vertex.querySelectorAll("text")].map(t => t.getBBox().width - body.width); });
-        return [boxes.map(b => b.value), boxes.filter(b => b.scrollWidth > b.clientWidth).length,
-          Math.max(...over)];""",
-    )
+    numbers, wide_boxes, over = measured(browser, SCRIPTS["compare widths of numbers"])
     assert {*numbers} == {"-1.23456789e-12", "-123456.789", "-1.5e-300", "-2500000000000"}
     assert wide_boxes == 0
     assert over < -10
@@ -104,18 +75,7 @@ def test_the_current_row_and_line_are_in_sight_and_no_row_is_cut(
     open_steps(browser, tmp_path, graph, at, level="operations", methods=["reverse"])
     steps = browser.execute_script("return data.walks[0].steps.length")
     for index in (0, steps // 3, steps - 1, 60, 5):
-        assert browser.execute_script(
-            """goTo(arguments[0]);
-            const box = node => node.getBoundingClientRect();
-            const inside = (pane, node) => !node || (box(node).top >= box($(pane)).top - 1
-              && box(node).bottom <= box($(pane)).bottom + 1);
-            const edge = box($("head")).bottom;
-            return [inside("trace", document.querySelector("#rows tr.lit")),
-              inside("program", document.querySelector("li.lit")),
-              [...$("rows").children].map(box).filter(
-                b => b.top < edge - 2 && b.bottom > edge + 2).length];""",
-            index,
-        ) == [True, True, 0]
+        assert browser.execute_script(SCRIPTS["current row and line"], index) == [True, True, 0]
 
 
 @pytest.mark.parametrize("graph", [LECTURE, MAZUR], ids=["lecture", "mazur"])
@@ -126,16 +86,7 @@ def test_a_telephone(browser: Any, tmp_path: Path, graph: cgprimer.ExpressionGra
     assert picture < trace < program
     assert 844 - picture > 300  # most of the graph is on the first screen
     for script in ("goTo(5)", "chooseWalk(3); setQuiz(true)", "showWholeGraph(true)"):
-        found = browser.execute_script(
-            script
-            + """; const boxes = [...document.querySelectorAll("button, select, input")]
-              .map(n => [n.id || n.textContent, n.getBoundingClientRect()]);
-            const small = ([, b]) => b.height < 44 || b.width < 44 || b.right > 391 || b.left < 0;
-            return [document.documentElement.scrollWidth,
-              boxes.filter(([, b]) => b.width).filter(small).map(([n]) => n),
-              [...document.querySelectorAll("main section")]
-                .filter(s => s.clientWidth < 380 || s.clientHeight < 250).length];"""
-        )
+        found = browser.execute_script(f"{script}; {SCRIPTS['measure controls']}")
         assert found == [390, [], 0], script
     browser.execute_script("window.scrollTo(0, 900)")
     box = browser.execute_script("return $('forward').getBoundingClientRect().top")
@@ -161,13 +112,7 @@ def test_one_sheet_of_paper_has_it_all(
     assert float(points.removesuffix("pt")) >= smallest
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     try:
-        seen = browser.execute_script(
-            """const shown = query => [...document.querySelectorAll(query)]
-              .filter(n => n.getClientRects().length).length;
-            return [...["#graph", "#rows tr", "#lines li", "input", "#quiz",
-              "button:not([aria-selected=true])"].map(shown),
-              getComputedStyle(document.body).backgroundColor];"""
-        )
+        seen = browser.execute_script(SCRIPTS["list what is printed"])
     finally:
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
     shown = stepping(graph, methods=[method])

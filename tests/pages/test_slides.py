@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from itertools import combinations
 from typing import Any
@@ -25,29 +26,9 @@ from cgprimer.visualization.pages.stepping.slide_picture import (
 from cgprimer.visualization.pages.stepping.step_frames import stepping
 from cgprimer.visualization.pages.stepping.step_slides import draw_slide, lay_out_slide
 from cgprimer.visualization.pages.stepping.vertex_positions import SceneLayout
+from tests.pages.conftest import TABLES
 
-LONG = (
-    "long_name = sin(xa)*cos(xa) + exp(-xa^2)*k - tanh(k*xa)*sigmoid(xa + k)"
-    " + log(1 + xa^2)*sqrt(2 + xa)*cos(k*xa) - xa/(1 + k^2); input xa = -0.5; parameter k = 1.5"
-)
-NAMES = (
-    "the_temperature_of_oven_a = sin(the_temperature_of_input1)*k_heat_transfer_coefficient\n"
-    "xw = exp(the_temperature_of_oven_a)*the_temperature_of_input1\n"
-    "input the_temperature_of_input1 = -1.2345678e-103; parameter k_heat_transfer_coefficient=-1e99"
-)
-NUMBERS = (
-    "xb = 1e-4*xa*k; xc = sin(xa)*1.2345e-5; xd = xb*xc; xe = xb - xc*1e3; xf = xd*xe*xa"
-    "; input xa = -0.712345; parameter k = 1.2345"
-)
-CASES: dict[str, tuple[str, str, dict[str, Any], int]] = {
-    "lecture": ("lecture", "reverse", {}, 14),
-    "mazur": ("mazur", "forward", {"wrt": ["w1"]}, 49),
-    "olah": ("olah", "path-sum", {}, -1),
-    "baydin": ("baydin", "finite-difference", {}, 19),
-    "long operations": (LONG, "reverse", {"level": "operations"}, -1),
-    "long names": (NAMES, "reverse", {}, -1),
-    "long numbers": (NUMBERS, "reverse", {}, 11),
-}
+CASES = {name: row for name, *row in TABLES["slides"]}
 
 
 @pytest.mark.parametrize(
@@ -56,8 +37,10 @@ CASES: dict[str, tuple[str, str, dict[str, Any], int]] = {
 def test_slides_can_be_read_and_vertices_are_complete_or_counted(name: str) -> None:
     text, method, options, index = CASES[name]
     graph = cgprimer.parse(text) if "=" in text else cgprimer.load(text)
-    shown = stepping(graph, of=graph.outputs[0], methods=[method], title="A title", **options)
-    frame = shown.frames(method)[index]
+    shown = stepping(
+        graph, of=graph.outputs[0], methods=[method], title="A title", **ast.literal_eval(options)
+    )
+    frame = shown.frames(method)[int(index)]
     figure = draw_slide(shown, method, frame, lay_out_slide(shown, method))
     check_texts(figure)
     pane, names = figure.axes[1], {vertex.name for vertex in shown.scene.vertices}

@@ -25,7 +25,7 @@ from cgprimer.visualization.pages.stepping.step_frames import stepping
 from cgprimer.visualization.pages.stepping.step_page import render_step_page, write_steps
 from cgprimer.visualization.pages.stepping.step_slides import draw_slide, lay_out_slide
 from tests.approval import approved, refused
-from tests.pages.conftest import F1, read_data
+from tests.pages.conftest import GRAPHS, TABLES, read_data
 
 TINY = cgprimer.parse("input xa = 2; parameter cd = 3; xw = cd*xa")
 
@@ -68,7 +68,7 @@ def test_a_page_is_complete_loads_nothing_and_is_reproducible(tmp_path: Path) ->
 
 
 def test_a_page_of_arrays_shows_matrices_and_refers_to_scalars() -> None:
-    data = read_data(render_step_page(stepping(cgprimer.parse(F1))))
+    data = read_data(render_step_page(stepping(cgprimer.parse(GRAPHS["F1"]))))
     assert (data["first"], data["arrays"]) == ("reverse", True)
     assert data["point"]["w1"] == {"text": "[[1, -1], [0.5, -2]]", "shape": "[2,2]"}
     refusals = {walk["method"]: walk["refusal"] for walk in data["walks"]}
@@ -205,25 +205,7 @@ def test_progress_is_shown_on_a_terminal_only(
 # --- refusals -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("command", "words"),
-    [
-        ("-e xw=p*xa -o a.html", "xa"),
-        ("-e xw=p*xa --at xa=1 -o a.gif", "p"),
-        ("-e  -o a.html", ""),
-        ("-e xw=2+3 -o a.html", ""),
-        ("-e xw=p* -o a.html", ""),
-        ("lecture -o a.jpg", ".html, .gif"),
-        ("lecture -o missing/a.html", "folder"),
-        ("lecture -o file --format png", "it is a file"),
-        ("lecture -o .", ".html, .gif"),
-        ("lecture -o a.gif --format png", ""),
-        ("lecture -o a.html --step nan", ""),
-        ("lecture --at xq=1 -o a.html", "xq"),
-        ("olah --wrt xq -o a.html", "c ... d ... e ... b"),
-        ("network --wrt xq -o a.html", "xq"),  # its names are too many to list
-    ],
-)
+@pytest.mark.parametrize(("command", "words"), TABLES["wrong use of step"])
 def test_wrong_use_leaves_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, words: str
 ) -> None:

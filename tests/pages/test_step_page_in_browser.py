@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
 import math
 import re
@@ -22,13 +23,20 @@ from cgprimer.visualization.pages.stepping.slide_tables import format_shifted_va
 from cgprimer.visualization.pages.stepping.step_frames import Frame, Stepping, stepping
 from cgprimer.visualization.pages.stepping.step_page import render_step_page
 from tests.methods.graph_strategies import Case, cases
-from tests.pages.conftest import LATE, LATER, SHARED, move, open_steps, opened, press, texts, wait
+from tests.pages.conftest import (
+    GRAPHS,
+    SCRIPTS,
+    TABLES,
+    move,
+    open_steps,
+    opened,
+    press,
+    texts,
+    wait,
+)
 
 pytestmark = pytest.mark.browser
 LECTURE = cgprimer.load("lecture")
-NUMERIC_NAMES = (
-    "x0 = xa^inf; xw = nan*x0 + inf*__proto__; input xa=2; parameter nan=3, inf=4, __proto__=0.5"
-)
 UNKNOWN = "not computed"
 
 
@@ -51,21 +59,7 @@ def last_results(shown: Stepping, method: str) -> list[str]:
 
 def read(page: Any) -> dict[str, Any]:
     """What a reader sees in the table, the picture and the program."""
-    found: dict[str, Any] = page.execute_script(
-        """const text = node => node.textContent;
-        const all = (query, f) => [...document.querySelectorAll(query)].map(f);
-        return {
-          columns: all("#rows tr", r => [...r.cells].map(text).slice(3)),
-          vertices: all("#graph .vertex", v => [...v.querySelectorAll("text")].map(text)),
-          edges: all("#graph .partial", text),
-          results: all("#results .chip > span", text),
-          lines: all("#lines li", l => text(l.lastChild)),
-          count: text(document.getElementById("count")),
-          litRow: all("#rows tr.lit", r => text(r.cells[1])),
-          litVertices: all("#graph .vertex.lit .name", text).sort(),
-          litEdges: all("#graph .edge.lit", e => e.dataset.edge).sort(),
-        };"""
-    )
+    found: dict[str, Any] = page.execute_script(SCRIPTS["read table, picture and program"])
     return found
 
 
@@ -99,23 +93,14 @@ def expected(frame: Frame, shown: Stepping, method: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(
-    ("text", "moved"),
-    [
-        (LECTURE.text, {"xa": -0.75, "ab": 1.25, "cd": 2.5}),
-        (LATE, {"xa": 1.5}),
-        (LATER, {"xb": 1.5}),
-        (SHARED, {"xa": 1.5}),
-        (NUMERIC_NAMES, {"nan": 5.0, "__proto__": 1.5}),
-    ],
-)
+@pytest.mark.parametrize(("text", "values"), TABLES["moved values"])
 def test_every_frame_shows_the_numbers_of_python_also_after_a_change(
-    browser: Any, tmp_path: Path, text: str, moved: dict[str, float]
+    browser: Any, tmp_path: Path, text: str, values: str
 ) -> None:
-    graph = cgprimer.parse(text)
+    graph = LECTURE if text == "LECTURE" else cgprimer.parse(GRAPHS.get(text, text))
     wrt = (*graph.inputs, *graph.parameters)
     page = open_steps(browser, tmp_path, graph, wrt=wrt)
-    for point in ({}, moved):  # the page computes from the change on
+    for point in ({}, ast.literal_eval(values)):  # the page computes from the change on
         for name, value in point.items():
             move(page, f'[data-number="{name}"]', value)
         shown = stepping(graph, point, wrt=wrt)
@@ -137,10 +122,7 @@ def test_the_page_computes_random_graphs(browser: Any, tmp_path: Path, case: Cas
     path, of = tmp_path / "page.html", case.graph.variables[-1]
     shown = stepping(case.graph, case.at, of=of, wrt=case.graph.inputs)
     path.write_text(render_step_page(shown), encoding="utf-8")
-    found = opened(browser, path).execute_script(
-        """return data.walks.map(walk =>
-          collectResults(walk, computeValues(walk, state.point, state.h)))"""
-    )
+    found = opened(browser, path).execute_script(SCRIPTS["compute results"])
     for walk, computed in zip(shown.walks, found, strict=True):
         expected = [v for v in shown.frames(walk.method)[-1].results if v is not None]
         tolerance = 1e-4 if walk.scheme else 1e-9  # a last digit that differs is divided by h
@@ -150,9 +132,7 @@ def test_the_page_computes_random_graphs(browser: Any, tmp_path: Path, case: Cas
 def call(page: Any, primitive: str, points: list[tuple[float, ...]]) -> list[tuple[float, bool]]:
     """The results of a primitive on the page, and whether each is -0."""
     found: list[tuple[str, bool]] = page.execute_script(
-        """return arguments[1].map(point => {
-          const found = PRIMITIVES[arguments[0]](...point.map(Number));
-          return [String(found).replace("Infinity", "inf"), Object.is(found, -0)]; })""",
+        SCRIPTS["call a primitive"],
         primitive,
         [[str(v).replace("inf", "Infinity").replace("nan", "NaN") for v in p] for p in points],
     )
@@ -184,7 +164,7 @@ def test_the_arithmetic_of_every_primitive(browser: Any, tmp_path: Path) -> None
 
 
 def test_step_sizes_are_those_of_python(browser: Any, tmp_path: Path) -> None:
-    page = open_steps(browser, tmp_path, cgprimer.parse(LATE))
+    page = open_steps(browser, tmp_path, cgprimer.parse(GRAPHS["LATE"]))
     values = [0.0, 1.0, 1e308, 5e-324, 3.0]
     for power in (2.0**exponent for exponent in range(1, 1024, 11)):
         values += [power, math.nextafter(power, 0.0), math.nextafter(power, math.inf), -power]
@@ -294,31 +274,17 @@ def test_a_swipe_is_a_step(browser: Any, tmp_path: Path) -> None:
 
 def test_any_address_opens_a_step(browser: Any, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
-    cgprimer.step(cgprimer.parse(LATE), method="forward", output=path)
-    n_steps = len(stepping(cgprimer.parse(LATE)).walk("reverse").steps)
+    cgprimer.step(cgprimer.parse(GRAPHS["LATE"]), method="forward", output=path)
+    n_steps = len(stepping(cgprimer.parse(GRAPHS["LATE"])).walk("reverse").steps)
     where = "return [data.walks[state.walk].method, getIndex()]"
-    for address, place in (
-        ("#%", None),
-        ("#__proto__/3", None),
-        ("#reverse/5", ["reverse", 4]),
-        ("#reverse%2F5", ["reverse", 4]),
-        ("#reverse/2.5", ["reverse", 0]),
-        ("#reverse/1e2", ["reverse", 0]),
-        (f"#reverse/{'9' * 400}", ["reverse", n_steps - 1]),
-        ("#path-sum/2/3", ["path-sum", 1]),
-    ):
+    rows = [(row[0], ast.literal_eval(row[1])) for row in TABLES["addresses"]]
+    for address, place in (*rows, (f"#reverse/{'9' * 400}", ["reverse", n_steps - 1])):
         browser.get("about:blank")
         browser.get(path.as_uri() + address)
         assert browser.execute_script(where) == (place or ["forward", 0])
         # The same while the page is open; an address that says nothing changes nothing.
         browser.execute_script("chooseWalk(3); goTo(2)")
-        browser.execute_async_script(
-            """const done = arguments[1];
-            addEventListener("hashchange", () => setTimeout(done), { once: true });
-            history.replaceState(null, "", "#elsewhere");
-            location.hash = arguments[0];""",
-            address,
-        )
+        browser.execute_async_script(SCRIPTS["change the address"], address)
         assert browser.execute_script(where) == (place or ["finite-difference", 2])
 
 

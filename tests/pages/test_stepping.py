@@ -16,9 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cgprimer
+from cgprimer import errors
 from cgprimer.analysis.element_graph import expand_elements
 from cgprimer.core.methods.step_rule import StepRule
-from cgprimer.errors import CgprimerError, DifferentiationError, UsageError
+from cgprimer.errors import DifferentiationError, UsageError
 from cgprimer.support.files import format_json
 from cgprimer.visualization.diagrams.text_layout import measure_text
 from cgprimer.visualization.pages.stepping.method_walks import METHODS
@@ -32,8 +33,9 @@ from cgprimer.visualization.pages.stepping.step_slides import format_headline
 from cgprimer.visualization.pages.stepping.step_values import encode_value
 from cgprimer.visualization.pages.stepping.vertex_positions import LETTER, lay_out_scene
 from tests.approval import approved, refused
+from tests.checking.students import compile_formula
 from tests.methods.graph_strategies import Case, cases
-from tests.pages.conftest import F1, LATE, LATER, SHARED
+from tests.pages.conftest import GRAPHS, TABLES
 
 LECTURE = cgprimer.load("lecture")
 FILES = sorted((Path(__file__).parents[2] / "examples").glob("*.cg"))
@@ -98,21 +100,12 @@ def test_examples_have_the_gradient(path: Path) -> None:
 
 
 @pytest.mark.parametrize("level", ["variables", "operations"])
-@pytest.mark.parametrize(
-    ("text", "wrt"),
-    [
-        *((text, ["xa", "k"]) for text in (LATE, SHARED)),
-        (LATER, ["xb", "m", "k"]),
-        ("xb = 2 + 3; xw = p*xb; parameter p=1", ["p"]),
-        ("xw = step(xa)*k; input xa=1; parameter k=2", ["k"]),  # a primitive, not a step
-        ("x0=xb; x1=k; xw=xb*x1; input xb=-0.3; parameter k=1.3", ["x0", "k"]),
-        ("xw = sqrt(k*m) + p; parameter k=0, m=1, p=2", ["k", "p"]),
-    ],
-)
+@pytest.mark.parametrize(("text", "wrt"), TABLES["unusual graphs"])
 def test_unusual_graphs_have_the_gradient_and_its_contributions(
-    text: str, wrt: list[str], level: str
+    text: str, wrt: str, level: str
 ) -> None:
-    check_derivatives(cgprimer.parse(text), of="xw", wrt=wrt, level=level)
+    graph = cgprimer.parse(GRAPHS.get(text, text))
+    check_derivatives(graph, of="xw", wrt=wrt.split(), level=level)
 
 
 def test_the_last_frame_is_the_trace() -> None:
@@ -163,9 +156,9 @@ def describe_steps(shown: Stepping, method: str) -> str:
         (LECTURE.text, "xx"),
         # All adjoints up to xd are 1, and xb takes part in three of them.
         ("xb = xa + 1; xc = xa + xb*2; xd = xa*xb + xc; xw = xd - xb; input xa = 0.5", "xa"),
-        (SHARED, "xa"),
+        (GRAPHS["SHARED"], "xa"),
         ("xw = (xa*xa)*k; input xa=3; parameter k=2", "xa"),
-        (F1, "w1"),
+        (GRAPHS["F1"], "w1"),
     ],
     ids=["lecture", "edges", "shared", "square", "matrices"],
 )
@@ -227,17 +220,9 @@ def test_a_shift_of_a_finite_difference_is_visible_in_the_text(h: float | None) 
     assert n_shifted > 4
 
 
-@pytest.mark.parametrize(
-    ("value", "unmoved", "text"),
-    [
-        (2.75 + 2**-18, 2.75, "≈2.7500038"), (-0.0009015747 + 1e-13, -0.0009015747, "… + 1e-13"),
-        (-1.234e-05 - 1.5e-14, -1.234e-05, "… - 1.5e-14"), (0.5 - 1e-12, 0.5, "0.5 - 1e-12"),
-        (math.nan, 0.5, "nan"), (math.inf, math.inf, "inf"), (1 / 3, None, "≈0.33333"),
-        (1 / 3, 1 / 3, "≈0.33333"),
-    ],
-)  # fmt: skip
-def test_the_text_of_a_shifted_value(value: float, unmoved: float | None, text: str) -> None:
-    assert format_shifted_value(value, unmoved) == text
+@pytest.mark.parametrize(("value", "unmoved", "text"), TABLES["shifted values"])
+def test_the_text_of_a_shifted_value(value: str, unmoved: str, text: str) -> None:
+    assert format_shifted_value(*compile_formula("", f"({value}, {unmoved})")()) == text
 
 
 def test_the_size_of_a_step_is_a_power_of_two() -> None:
@@ -254,7 +239,8 @@ def test_the_size_of_a_step_is_a_power_of_two() -> None:
 
 
 def test_reverse_mode_steps_through_matrices() -> None:
-    shown = stepping(cgprimer.parse(F1), methods=("reverse",))
+    graph = cgprimer.parse(GRAPHS["F1"])
+    shown = stepping(graph, methods=("reverse",))
     frames, rows = shown.frames("reverse"), shown.scene.row_indices
     exact = {"xp": 2.0, "w2": [4, 0], "xr": [2, 6], "xh": [2, 0], "w1": [[2, 0], [4, 0]]}
     for name, adjoint in exact.items():
@@ -262,7 +248,7 @@ def test_reverse_mode_steps_through_matrices() -> None:
     edge = shown.scene.edges.index(("w1", "xh"))
     np.testing.assert_array_equal(frames[-1].partials[edge], [[2, 0], [4, 0]])
     for method in METHODS:
-        shown = stepping(cgprimer.parse(F1), methods=(method,), wrt=["w1", "y"], scalars=True)
+        shown = stepping(graph, methods=(method,), wrt=["w1", "y"], scalars=True)
         assert shown.scene.wrt == ("w1[0,0]", "w1[0,1]", "w1[1,0]", "w1[1,1]", "y")
         assert shown.frames(method)[-1].results == pytest.approx([2, 0, 4, 0, -2], abs=1e-6)
 
@@ -285,26 +271,12 @@ def test_large_arrays_are_abbreviated() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "options", "kind", "words"),
-    [
-        ("", {"methods": ["symbolic"]}, UsageError, "'symbolic'"),
-        ("", {"methods": []}, UsageError, ""),
-        ("", {"level": "layers"}, UsageError, ""),
-        ("", {"wrt": "xq"}, CgprimerError, "xq"),
-        ("xw = ab*xa", {"at": {"xa": 1.0}}, CgprimerError, "ab"),
-        ("", {"scheme": "complex-step"}, UsageError, "'complex-step'"),
-        *(("", {"h": h}, UsageError, "") for h in (0.0, math.inf, math.nan, True, "1e-3", 10**400)),
-        ("", {"methods": ["reverse"], "h": 1}, UsageError, "h=1"),
-        ("", {"methods": ["reverse"], "scheme": "central"}, UsageError, "scheme='central'"),
-        (F1, {"of": "xh"}, DifferentiationError, "'xh'"),
-        (F1, {"wrt": "w1[0,1]"}, UsageError, "'w1[0,1]' ... --scalars"),
-    ],
+    ("text", "options", "kind", "words"), TABLES["wrong arguments of stepping"]
 )
-def test_wrong_arguments_are_refused(
-    text: str, options: dict[str, Any], kind: type[CgprimerError], words: str
-) -> None:
-    with refused(kind, words):
-        stepping(cgprimer.parse(text) if text else LECTURE, **options)
+def test_wrong_arguments_are_refused(text: str, options: str, kind: str, words: str) -> None:
+    graph = LECTURE if text == "LECTURE" else cgprimer.parse(GRAPHS.get(text, text))
+    with refused(getattr(errors, kind), words):
+        stepping(graph, **compile_formula("", options)())
 
 
 def test_a_method_with_too_many_steps_or_paths_is_refused_and_the_others_are_not(
