@@ -37,6 +37,7 @@ input x[4,3], k; parameter W[5,4], c[3], d
 h = W @ x*c; m = softmax(h, 0)*k
 xo = sum(exp(d*m)) + max(h)*k + norm(x[1:,::2]) + sum(concatenate(h, x)[:,0])/sum(x^2)
 """
+POWERS = "input x[5]; xo = sum(x^(-2)*(x^3 + x^4 + 2) + x^(-1) + abs(x)^0.5)"
 ROUNDING = {"float64": 1e-11, "float32": 2e-4}
 
 
@@ -70,7 +71,7 @@ def agree(found: dict[str, Any], known: dict[str, Any], dtype: str) -> None:
     ("text", "dtype", "sums"),
     [
         *itertools.product([NETWORK], ["float64", "float32"], [True, False]),
-        *itertools.product([CLASSES, ROWS], ["float64"], [True, False]),
+        *itertools.product([CLASSES, ROWS, POWERS], ["float64"], [True, False]),
     ],
 )
 def test_they_are_the_plain_engine(text: str, dtype: str, sums: bool) -> None:
