@@ -89,7 +89,7 @@ def array_cases(draw: Any, steps: int = 4, scalar: bool = True) -> Case:
             case.lines.append(f"{role} {name}{sized}")
             case.values[name] = rng.uniform(-1.5, 1.5, shape)
     for _ in range(steps):
-        _step(draw, case)
+        _add_random_step(draw, case)
     used = [names for _, names in case.functions.values()]
     last = [name for name in case.functions if not any(name in names for names in used)]
     if scalar:  # everything that was made counts, with a weight of its own
@@ -105,7 +105,7 @@ def array_cases(draw: Any, steps: int = 4, scalar: bool = True) -> Case:
     return case
 
 
-def _step(draw: Any, case: Case) -> None:
+def _add_random_step(draw: Any, case: Case) -> None:
     """One more variable of whatever fits."""
     names = st.sampled_from(list(case.values))
     one, other = draw(names), draw(names)
@@ -132,7 +132,7 @@ def _step(draw: Any, case: Case) -> None:
         name, function = draw(st.sampled_from([("max", np.max), ("min", np.min)]))
         case.add(f"{name}({{0}})", function, one)
     elif kind == "take":
-        parts = [draw(_places(n)) for n in a.shape[: draw(st.integers(1, a.ndim))]]
+        parts = [draw(_random_index(n)) for n in a.shape[: draw(st.integers(1, a.ndim))]]
         lists = sum(isinstance(k, list) for _, k in parts)
         if lists and (lists > 1 or any(isinstance(k, int) for _, k in parts)):
             parts = parts[:1]
@@ -164,7 +164,7 @@ def _step(draw: Any, case: Case) -> None:
 
 
 @st.composite
-def _places(draw: Any, size: int) -> tuple[str, Any]:
+def _random_index(draw: Any, size: int) -> tuple[str, Any]:
     """A part of an index: its text, and numpy's."""
     kind = draw(st.sampled_from(["number", "all", "back", "part", "list"]))
     place = draw(st.integers(-size, size - 1))
@@ -188,17 +188,17 @@ def _accepts(function: Callable[..., Array], a: Array, b: Array) -> bool:
     return True
 
 
-def slopes(case: Case, of: str, wrt: tuple[str, ...]) -> dict[str, Array]:
+def difference_jacobians(case: Case, of: str, wrt: tuple[str, ...]) -> dict[str, Array]:
     """Central differences of numpy's values, of shape ``of`` + ``wrt``."""
     return {
-        name: differences(
+        name: difference_quotients(
             lambda moved, name=name: case.compute({**case.at, name: moved})[of], case.values[name]
         )
         for name in wrt
     }
 
 
-def differences(function: Callable[..., Array], value: Array, step: float = 1e-5) -> Array:
+def difference_quotients(function: Callable[..., Array], value: Array, step: float = 1e-5) -> Array:
     """Return the derivative of a function of an array, of the shapes of its value and of it."""
     columns = []
     for index in np.ndindex(value.shape):

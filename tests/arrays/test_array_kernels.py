@@ -41,13 +41,13 @@ POWERS = "input x[5]; xo = sum(x^(-2)*(x^3 + x^4 + 2) + x^(-1) + abs(x)^0.5)"
 ROUNDING = {"float64": 1e-11, "float32": 2e-4}
 
 
-def gradient_of(text: str) -> Any:
+def gradient_tape(text: str) -> Any:
     graph = cgprimer.parse(text)
     wrt = (*graph.parameters, *graph.inputs)
     return cgprimer.differentiate(cgprimer.tape(graph), of="xo", wrt=wrt).executed
 
 
-def point(tape: Any, samples: int, seed: int = 0) -> tuple[dict[str, Any], dict[str, Any]]:
+def random_point(tape: Any, samples: int, seed: int = 0) -> tuple[dict[str, Any], dict[str, Any]]:
     random = np.random.default_rng(seed)
 
     def values(kind: str, *samples: int) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def point(tape: Any, samples: int, seed: int = 0) -> tuple[dict[str, Any], dict[
     return values("column", samples), values("scalar")
 
 
-def agree(found: dict[str, Any], known: dict[str, Any], dtype: str) -> None:
+def assert_close(found: dict[str, Any], known: dict[str, Any], dtype: str) -> None:
     assert list(found) == list(known)
     for name, value in known.items():
         expected = np.asarray(value, float)
@@ -74,36 +74,40 @@ def agree(found: dict[str, Any], known: dict[str, Any], dtype: str) -> None:
         *itertools.product([CLASSES, ROWS, POWERS], ["float64"], [True, False]),
     ],
 )
-def test_they_are_the_plain_engine(text: str, dtype: str, sums: bool) -> None:
-    tape = gradient_of(text)
+def test_kernels_match_the_plain_engine(text: str, dtype: str, sums: bool) -> None:
+    tape = gradient_tape(text)
     made = ArrayExecutable(tape, sums=sums, dtype=dtype)
     for samples in (1, 7, 64, 7, 0):
-        columns, scalars = point(tape, samples, samples)
+        columns, scalars = random_point(tape, samples, samples)
         found = made(columns, scalars, samples)
         if not sums:
             assert {value.dtype.name for value in found.values()} == {dtype}
-        agree(found, ArrayEvaluator(tape, sums=sums, dtype=dtype)(columns, scalars, samples), dtype)
+        assert_close(
+            found, ArrayEvaluator(tape, sums=sums, dtype=dtype)(columns, scalars, samples), dtype
+        )
     for bad in (np.nan, np.inf, -np.inf):
-        columns, scalars = point(tape, 20)
+        columns, scalars = random_point(tape, 20)
         columns["x"].reshape(20, -1)[3, 1] = bad
         known = ArrayEvaluator(tape, sums=sums, dtype=dtype)(columns, scalars, 20)
-        agree(made(columns, scalars, 20), known, dtype)
+        assert_close(made(columns, scalars, 20), known, dtype)
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(case=array_cases(steps=5), samples=st.sampled_from([1, 3, 300]), sums=st.booleans())
-def test_random_graphs_agree(case: Any, samples: int, sums: bool) -> None:
-    tape = gradient_of("\n".join(case.lines))
+def test_kernels_match_the_plain_engine_on_random_graphs(
+    case: Any, samples: int, sums: bool
+) -> None:
+    tape = gradient_tape("\n".join(case.lines))
     if not tape.has_arrays:
         return
-    columns, scalars = point(tape, samples)
+    columns, scalars = random_point(tape, samples)
     made = ArrayExecutable(tape, sums=sums, dtype="float64")
     made.block = 100
     known = ArrayEvaluator(tape, sums=sums, dtype="float64")(columns, scalars, samples)
-    agree(made(columns, scalars, samples), known, "float64")
+    assert_close(made(columns, scalars, samples), known, "float64")
 
 
-def test_the_threads_of_the_products_are_given_back() -> None:
+def test_blas_thread_limit_is_restored() -> None:
     if not blas_threads.can_limit_threads():
         pytest.skip("threadpoolctl does not know the library that multiplies matrices for numpy")
 
@@ -127,7 +131,7 @@ def test_the_threads_of_the_products_are_given_back() -> None:
         "input k; parameter W[90,64], v[64]; xo = sum(tanh(W @ v*k))",
     ],
 )
-def test_a_single_point_needs_no_axis_of_samples(text: str) -> None:
+def test_single_point_without_a_batch_axis(text: str) -> None:
     graph, random = cgprimer.parse(text), np.random.default_rng(4)
     at = {n: random.normal(0, 0.1, graph.shapes.get(n, ())) for n in graph.parameters}
     for shape in ((), (1,), (3,)):
@@ -138,16 +142,18 @@ def test_a_single_point_needs_no_axis_of_samples(text: str) -> None:
 
 
 @pytest.mark.parametrize("sums", [True, False])
-def test_threads_and_blocks_change_nothing(sums: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    tape = gradient_of(CLASSES)
-    columns, scalars = point(tape, 1001)
+def test_results_are_independent_of_threads_and_blocks(
+    sums: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tape = gradient_tape(CLASSES)
+    columns, scalars = random_point(tape, 1001)
     known = ArrayEvaluator(tape, sums=sums, dtype="float64")(columns, scalars, 1001)
     monkeypatch.setenv("CGPRIMER_THREADS", "3")
     for name, value in {"_MIN_OPERATIONS": 1, "_MIN_BLOCK": 50, "_BLOCK_BYTES": 1}.items():
         monkeypatch.setattr(matrix_executable, name, value)
     made = ArrayExecutable(tape, sums=sums, dtype="float64")
     first = made(columns, scalars, 1001)
-    agree(first, known, "float64")
+    assert_close(first, known, "float64")
     again = made(columns, scalars, 1001)
     assert all(np.array_equal(first[name], again[name]) for name in first)  # digit for digit
     kept = {name: value.copy() for name, value in first.items()}
@@ -157,11 +163,11 @@ def test_threads_and_blocks_change_nothing(sums: bool, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("method", ["reverse", "forward"])
 @pytest.mark.parametrize("reduction", ["sum", "none"])
-def test_compiled_numbers_are_the_arrays(method: str, reduction: str) -> None:
+def test_compiled_small_matrices_match_numpy(method: str, reduction: str) -> None:
     text = "parameter W[4,3], b[4], w[4]; input x[3], t; h = tanh(W @ x + b)\n"
     graph = cgprimer.parse(f"{text}xo = (w @ softmax(h[::-1]) + max(h) - t)^2")
     program = cgprimer.differentiate(cgprimer.tape(graph), method=method)
-    columns, scalars = point(cgprimer.tape(graph), 70)
+    columns, scalars = random_point(cgprimer.tape(graph), 70)
     known = Runner(program, reduction=reduction)(columns, scalars, 70)
     found = Runner(program, engine="cpu", reduction=reduction)(columns, scalars, 70)
     np.testing.assert_allclose(found.values["xo"], known.values["xo"], rtol=1e-11)
@@ -179,9 +185,7 @@ def test_compiled_numbers_are_the_arrays(method: str, reduction: str) -> None:
         (100, 20, "plain"),  # too few samples to pay for loading what compiles
     ],
 )
-def test_auto_takes_numbers_or_matrix_products(
-    width: int, samples: int | None, engine: str
-) -> None:
+def test_auto_engine_choice(width: int, samples: int | None, engine: str) -> None:
     text = f"input x[{width}]; parameter W[{width},{width}]; xo = sum(tanh(W @ x)^2)"
     program = cgprimer.differentiate(cgprimer.tape(cgprimer.parse(text)))
     assert choose_engine("auto", program, samples).name == engine

@@ -19,7 +19,7 @@ y = tanh(W @ x/10)*w2
 
 
 @pytest.mark.parametrize("method", ["forward-over-reverse", "reverse-over-forward"])
-def test_second_derivatives_of_an_element(method: str) -> None:
+def test_hessian_of_an_array_element(method: str) -> None:
     graph = cgprimer.parse(TEXT)
     found = cgprimer.hessian(graph, of="y[1]", wrt=("x", "w2"), method=method)
     top, row = np.tanh(3.2), np.array([0.4, 0.5, 0.6])
@@ -34,7 +34,7 @@ def test_second_derivatives_of_an_element(method: str) -> None:
         cgprimer.hessian(graph, of="q[0]")
 
 
-def test_elements_are_given_by_name() -> None:
+def test_elements_can_be_set_by_name() -> None:
     graph = cgprimer.parse(TEXT)
     at = {"x[0]": 3.0, "W[1,-1]": 7.0}
     full = {"x": [3.0, 2.0, 3.0], "W": [[1, 2, 3], [4, 5, 7]]}
@@ -59,7 +59,7 @@ def test_elements_are_given_by_name() -> None:
     assert bare.evaluate({"x[0]": 1.0, "x[1]": 2.0})["y"] == 3.0
 
 
-def test_given_values_have_the_declared_shape():
+def test_values_must_match_the_declared_shape():
     graph = cgprimer.parse("input x[3]; xh = 2*x")
     with refused(ShapeError, "[3] ... [2]"):
         graph.evaluate({"x": [1, 2]})
@@ -68,7 +68,7 @@ def test_given_values_have_the_declared_shape():
             graph.evaluate({"x": wrong})
 
 
-def test_second_derivatives_of_an_array_say_what_to_do():
+def test_hessian_rejects_array_outputs_and_elements():
     graph = cgprimer.parse("parameter w[2] = 1; xh = w*w")
     with refused(cgprimer.DifferentiationError, "'xh' ... [2]"):
         cgprimer.hessian(graph)
@@ -77,7 +77,7 @@ def test_second_derivatives_of_an_array_say_what_to_do():
         cgprimer.hessian(graph, wrt="w[0]")
 
 
-def test_hints_for_arrays_can_be_followed():
+def test_array_errors_suggest_valid_input():
     graph = cgprimer.parse("input x[3]; parameter W[2,3]; h = W @ x")
     with refused(cgprimer.MissingValueError, "x[3] = 0.5"):
         graph.evaluate()
@@ -88,7 +88,7 @@ def test_hints_for_arrays_can_be_followed():
         cgprimer.trace(graph, at, of="h[0]", wrt="W[0]")
 
 
-def test_seeds_of_arrays_are_shown_by_their_elements():
+def test_printed_program_lists_array_seeds_by_element():
     graph = cgprimer.parse("input x[3]; parameter W[2,3]; h = W @ x")
     program = differentiate(cgprimer.tape(graph), ["h"], ["W"], method="reverse")
     assert str(program).endswith("""# 2 passes
@@ -96,7 +96,7 @@ def test_seeds_of_arrays_are_shown_by_their_elements():
 #   2: seed_h[1] = 1, the other seeds 0""")
 
 
-def test_slices_are_numpys_where_they_are_empty_too():
+def test_slices_match_numpy_including_empty_ones():
     ends, x = ("", "-3", "-1", "0", "1", "4"), np.array([3.0, 5.0])
     for begin, end, step in product(ends, ends, ("1", "2", "-1", "-2")):
         found = cgprimer.parse(f"input x[2]; y = x[{begin}:{end}:{step}]").evaluate({"x": x})["y"]
@@ -106,7 +106,7 @@ def test_slices_are_numpys_where_they_are_empty_too():
 
 @pytest.mark.parametrize("method", cgprimer.methods())
 @pytest.mark.parametrize("samples", [(), (2,), (0,)])
-def test_rows_and_arrays_of_nothing_have_their_shapes(method, samples):
+def test_jacobian_shapes_of_rows_and_empty_arrays(method, samples):
     graph = cgprimer.parse("input x[2,3], z; y = 2*x; e = x[:,2:1]*z; xo = sum(y^2) + sum(e)")
     x = np.arange(1.0, 7.0).reshape(2, 3) + np.zeros((*samples, 1, 1))
     of, wrt = ("y[1]", "e", "xo"), ("x[0]", "x", "e", "z")
@@ -121,7 +121,7 @@ def test_rows_and_arrays_of_nothing_have_their_shapes(method, samples):
 
 
 @pytest.mark.parametrize("method", [*cgprimer.methods(), "forward carry"])
-def test_elements_that_are_computed_alike_are_moved_apart(method):
+def test_repeated_elements_have_separate_derivatives(method):
     name, carry = method.split()[0], {"carry": True} if method.endswith("carry") else {}
     graph = cgprimer.parse("input x[2]; parameter w; h = w*x[[0,0,1]]; xo = sum(h^2)")
     at = {"x": [3.0, 5.0], "w": 2.0}
@@ -133,7 +133,7 @@ def test_elements_that_are_computed_alike_are_moved_apart(method):
     "text", ["xh = exp(k*xa); xw = xh^2", "parameter k[1]; xh = exp(k*xa); xw = sum(xh^2)"]
 )
 @pytest.mark.parametrize("inner", ["reverse", "forward", "path-sum"])
-def test_a_moved_inner_variable_moves_no_rule_that_uses_it(text, inner):
+def test_hessian_mixing_intermediate_variables_and_parameters(text, inner):
     """d/dk of 2*xh*exp(k*xa)*xa at a fixed xh, and the same with xh moved."""
     graph, at = cgprimer.parse(text), {"xa": 2.0, "k": 0.3}
     found = cgprimer.hessian(graph, at, wrt=("xh", "k"), method=f"forward-over-{inner}")
@@ -147,7 +147,7 @@ def test_a_moved_inner_variable_moves_no_rule_that_uses_it(text, inner):
 
 
 @pytest.mark.parametrize("engine", ["plain", "cpu"])
-def test_a_vector_is_the_same_for_all_samples(engine):
+def test_hessian_vector_product_rejects_per_sample_vectors(engine):
     """With samples of its own it was a direction on one engine, and no number on another."""
     graph = cgprimer.parse("input x[2]; parameter w[2], k; xo = k*sum(w*x)^2")
     at = {"x": np.ones((5, 2)), "w": [1.0, 2.0], "k": 3.0}

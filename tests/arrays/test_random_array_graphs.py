@@ -24,13 +24,16 @@ from cgprimer.core.tape.tape_entries import Instruction, Leaf
 from cgprimer.core.tape.tape_passes import remove_dead_code, substitute_seeds
 from cgprimer.core.tape.verifier import verify
 from tests.approval import approved
-from tests.arrays.array_graphs import Case, array_cases, differences, slopes
+from tests.arrays.array_graphs import Case, array_cases, difference_jacobians, difference_quotients
 
 METHODS = ("reverse", "forward", "symbolic", "path-sum", "finite-difference")
 ENGINES = ("plain", "numpy")
 TOLERANCE = {"finite-difference": 1e-5}
-TANGLED = (cgprimer.PathLimitError, cgprimer.ExpressionSwellError)  # too large for a method
-some = settings(max_examples=5, deadline=None)
+SIZE_LIMIT_ERRORS = (
+    cgprimer.PathLimitError,
+    cgprimer.ExpressionSwellError,
+)  # too large for a method
+few_examples = settings(max_examples=5, deadline=None)
 
 
 def assert_near(found, expected, tolerance: float, what: str) -> None:
@@ -45,7 +48,7 @@ def assert_near(found, expected, tolerance: float, what: str) -> None:
 
 @settings(max_examples=25)
 @given(array_cases(scalar=False))
-def test_values_are_numpys(case: Case):
+def test_values_match_numpy(case: Case):
     found = case.graph.evaluate(case.at)
     for name, value in case.values.items():
         if name in found:
@@ -53,9 +56,9 @@ def test_values_are_numpys(case: Case):
             assert np.shape(found[name]) == np.shape(value), name
 
 
-@some
+@few_examples
 @given(array_cases(), st.data())
-def test_gradients_and_jacobians_are_numpys_slopes_by_every_method(case: Case, data) -> None:
+def test_gradients_and_jacobians_match_difference_quotients(case: Case, data) -> None:
     graph, names = case.graph, case.leaves
     for of in ("xo", data.draw(st.sampled_from(list(case.functions)))):
         compute = cgprimer.gradient if of == "xo" else cgprimer.jacobian
@@ -64,14 +67,14 @@ def test_gradients_and_jacobians_are_numpys_slopes_by_every_method(case: Case, d
             options = {"limit": 2000} if method == "path-sum" else {}
             try:
                 found = compute(graph, case.at, of=of, wrt=names, method=method, **options)
-            except TANGLED:
+            except SIZE_LIMIT_ERRORS:
                 continue
             found = found if of == "xo" else found[of]
             if exact:
                 assert_near(found, exact, TOLERANCE.get(method, 1e-11), method)
             else:
                 exact = found
-                assert_near(exact, slopes(case, of, names), 1e-6, method)
+                assert_near(exact, difference_jacobians(case, of, names), 1e-6, method)
 
 
 def torch_names(torch: Any) -> dict[str, Any]:
@@ -101,7 +104,7 @@ def torch_names(torch: Any) -> dict[str, Any]:
 @pytest.mark.slow
 @settings(max_examples=100)
 @given(array_cases(steps=6))
-def test_gradients_are_those_of_torch(case: Case) -> None:
+def test_gradients_match_torch(case: Case) -> None:
     """Torch runs the text of the graph."""
     torch = pytest.importorskip("torch", reason="torch is not installed: nothing to compare with")
     definitions = [line for line in case.lines if " = " in line]
@@ -119,9 +122,9 @@ def test_gradients_are_those_of_torch(case: Case) -> None:
         assert_near(found, expected, 1e-12, f"{method} beside torch")
 
 
-@some
+@few_examples
 @given(array_cases(), st.sampled_from(["reverse", "forward"]), st.integers(1, 4))
-def test_samples_are_points_side_by_side_on_every_engine(case: Case, method: str, samples: int):
+def test_batches_match_single_points_on_every_engine(case: Case, method: str, samples: int):
     """Some leaves have a value for each sample, some one for all."""
     graph, names, rng = case.graph, case.leaves, np.random.default_rng(samples)
     many = {
@@ -143,7 +146,7 @@ def test_samples_are_points_side_by_side_on_every_engine(case: Case, method: str
 
 @settings(max_examples=2)
 @given(array_cases(steps=3))
-def test_second_derivatives_by_every_pair(case: Case):
+def test_hessian_by_every_method_pair(case: Case):
     graph, names = case.graph, case.leaves
     expected = cgprimer.hessian(graph, case.at, wrt=names)
     for name, other in itertools.product(names[:2], names):
@@ -151,12 +154,12 @@ def test_second_derivatives_by_every_pair(case: Case):
         def gradient(value: Any, name: str = name, other: str = other) -> Any:
             return cgprimer.gradient(graph, {**case.at, name: value}, wrt=other)[other]
 
-        slope = differences(gradient, case.values[name])
+        slope = difference_quotients(gradient, case.values[name])
         assert_near({name: expected[other][name]}, {name: slope}, 1e-5, f"d{other}")
     for inner, outer in itertools.product(METHODS[:-1], METHODS):
         try:
             found = cgprimer.hessian(graph, case.at, wrt=names, method=f"{outer}-over-{inner}")
-        except TANGLED:
+        except SIZE_LIMIT_ERRORS:
             continue
         for name in names:
             what = f"{outer}-over-{inner} d{name}"
@@ -172,7 +175,7 @@ def test_second_derivatives_by_every_pair(case: Case):
 
 
 @pytest.mark.parametrize("engine", [e.name for e in cgprimer.engines() if e.available])
-def test_the_gradient_of_a_norm_at_zero_is_zero(engine: str) -> None:
+def test_gradient_of_norm_at_zero_is_zero(engine: str) -> None:
     graph = cgprimer.parse("input x[2] = [0, 0], y[2] = [3, 4]; z = norm(x) + 2*norm(y)")
     for method in cgprimer.methods():
         found = cgprimer.gradient(graph, wrt=["x", "y"], method=method, engine=engine)
@@ -181,7 +184,7 @@ def test_the_gradient_of_a_norm_at_zero_is_zero(engine: str) -> None:
     assert graph.evaluate()["z"] == 10.0
 
 
-def test_partials_of_arrays_multiply_to_the_gradient():
+def test_array_partials_multiply_to_the_gradient():
     """Case F1: along x w1 -> relu -> w2, the partial of each edge is a Jacobian."""
     graph = cgprimer.parse(
         "input x[2] = [1, 2], xt = 1; parameter w1[2,2] = [[1, -1], [0.5, -2]], w2[2] = [1, 3]\n"
@@ -206,7 +209,7 @@ xs = softmax(xh)
 xo = sum(xs[::-1]*xh, 0) + max(xh) + mean(reshape(transpose(W), 2, 3))
 """
 LEAVES = (Leaf("column", "x", 0.0, (3,)), Leaf("scalar", "W", 0.0, (2, 3)), Leaf("scalar", "k"))
-BROKEN = {
+INVALID_INSTRUCTIONS = {
     "sizes that do not meet": (Matmul(2, 2), (0, 1)),
     "an elementwise primitive of two shapes": ("add", (0, 1)),
     "an array with a number that was not repeated": ("mul", (0, 2)),
@@ -218,15 +221,15 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("fault", BROKEN)
-def test_broken_tapes_are_refused(fault):
+@pytest.mark.parametrize("fault", INVALID_INSTRUCTIONS)
+def test_verifier_rejects_invalid_array_tapes(fault):
     with pytest.raises(cgprimer.TapeError):
-        verify(Tape(LEAVES, (Instruction(*BROKEN[fault]),), {"y": 3}))
+        verify(Tape(LEAVES, (Instruction(*INVALID_INSTRUCTIONS[fault]),), {"y": 3}))
 
 
 @settings(max_examples=6, deadline=None)
 @given(array_cases())
-def test_passes_and_numbers_change_nothing(case: Case):
+def test_passes_and_scalarization_preserve_values(case: Case):
     """Without dead code, optimized, with its seeds in, written out in numbers: the same values."""
     program = cgprimer.differentiate(cgprimer.tape(case.graph), wrt=case.leaves, method="forward")
     for one in program.passes[:3]:
@@ -249,7 +252,7 @@ def test_passes_and_numbers_change_nothing(case: Case):
                 )
 
 
-def test_sums_over_blocks_are_sums(monkeypatch):
+def test_blocked_sum_reduction(monkeypatch):
     """Matrices' gradients are taken before the products; a last block may be a short one."""
     from cgprimer.core.evaluation import array_evaluator
 
@@ -266,13 +269,13 @@ def test_sums_over_blocks_are_sums(monkeypatch):
         assert total.values["xo"] == pytest.approx(each.values["xo"].sum(), rel=1e-12)
 
 
-def test_tapes_of_arrays_print_in_the_language_and_keep_every_operation_in_numbers():
+def test_printed_array_tapes():
     approved(str(cgprimer.tape(cgprimer.parse(NETWORK))))
     graph = cgprimer.parse("input x[2]; parameter w[2]; xh = 1*x + 0; xo = (w @ xh)*1 + x[0]^1")
     approved(str(scalarize(cgprimer.tape(graph))))
 
 
-def test_single_precision_stays_single():
+def test_float32_is_preserved():
     """Constants, softmax and sums do not make arrays of one sample double."""
     text = "input x[4], t[3]; parameter W[3,4], b[3]; xo = -sum(t*log_softmax(relu(W @ x + b)))"
     program = cgprimer.differentiate(cgprimer.tape(cgprimer.parse(text)), wrt=["W"])

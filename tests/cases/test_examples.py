@@ -12,13 +12,13 @@ import pytest
 import cgprimer
 from tests.approval import approved
 from tests.cases.case_tools import EXAMPLES, METHODS
-from tests.methods.slopes import slopes
+from tests.methods.slopes import reference_gradient
 
 FILES = sorted(EXAMPLES.glob("*.cg"))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_example_stands_alone(path):
+def test_example_is_self_contained(path):
     graph = cgprimer.load(path)
     text = path.read_text(encoding="utf-8")
     assert text.startswith("# "), "a comment at the top says what it teaches"
@@ -36,14 +36,14 @@ def test_example_stands_alone(path):
     ],
     ids=lambda path: path.stem,
 )
-def test_every_method_gives_the_slope_of_everything(path):
+def test_example_gradients_by_every_method(path):
     graph = cgprimer.load(path)
     everything, methods = (*graph.variables, *graph.parameters), [*METHODS]
     if graph.shapes or graph.layered:  # sympy differentiates by rules of its own
         methods.remove("symbolic")
         expected = cgprimer.gradient(graph, wrt=everything, method="symbolic")
     else:
-        expected = slopes(graph, graph.values, everything)
+        expected = reference_gradient(graph, graph.values, everything)
     for method in methods:
         found = cgprimer.gradient(graph, wrt=everything, method=method)
         tolerance = 1e-6 if method == "finite-difference" else 1e-12
@@ -62,7 +62,7 @@ DIGITS = {  # of what an example prints; approved texts leave out what has many 
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
-def test_a_script_prints_what_it_teaches(
+def test_example_script_output(
     path: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

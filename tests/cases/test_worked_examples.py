@@ -27,7 +27,7 @@ def tolerance(method: str, exact: bool = False) -> dict[str, float]:
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", CASES)
-def test_values_and_gradients_have_the_published_digits(name: str, method: str) -> None:
+def test_values_and_gradients_match_published_numbers(name: str, method: str) -> None:
     graph, case = example(name), CASES[name]
     exact = case.get("exact", False)
     values = graph.evaluate()
@@ -42,7 +42,7 @@ def test_values_and_gradients_have_the_published_digits(name: str, method: str) 
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a1_at_two_points_in_one_array(method: str) -> None:
+def test_a1_batch_of_two_points(method: str) -> None:
     expected = {"ab": 1.171875, "bc": 1.171875, "cd": 0.25, "ac": -2.34375, "xa": 1.6875}
     values = example("lecture").evaluate({"xa": -0.5})
     assert values == {"xa": -0.5, "xx": 0.25, "xy": -1.75, "xz": -1.25, "xw": -1.203125}
@@ -53,7 +53,7 @@ def test_a1_at_two_points_in_one_array(method: str) -> None:
         np.testing.assert_allclose(found[name], both, **tolerance(method))
 
 
-def test_a1_the_data_cannot_tell_ab_from_bc() -> None:
+def test_a1_ab_and_bc_are_not_identifiable() -> None:
     xa = np.linspace(-1.0, 1.0, 41)
     found = cgprimer.gradient(example("lecture"), {"xa": xa})
     jacobian = np.stack([found[name] for name in ("ab", "bc", "cd", "ac")], axis=1)
@@ -68,7 +68,7 @@ def test_a1_the_data_cannot_tell_ab_from_bc() -> None:
     np.testing.assert_allclose(*values, rtol=1e-14, atol=1e-14)
 
 
-def test_c1_the_two_paths_have_names_and_partials() -> None:
+def test_c1_paths_and_partials() -> None:
     tape = cgprimer.tape(example("two_paths"))
     program = cgprimer.differentiate(tape, wrt="a", method="path-sum")
     assert set(program.paths["L", "a"]) == {("a", "b", "d", "L"), ("a", "c", "d", "L")}
@@ -81,7 +81,7 @@ def test_c1_the_two_paths_have_names_and_partials() -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_d3_and_d5_slopes_along_a_line(method: str) -> None:
+def test_d3_and_d5_derivatives_on_a_grid(method: str) -> None:
     near = {"rtol": 0, "atol": 6e-6 if method == "finite-difference" else 1e-12}
     points = np.linspace(-3.0, 3.0, 25)
     found = cgprimer.gradient(example("cosine_of_square"), {"x": points}, method=method)["x"]
@@ -109,7 +109,7 @@ REPEATED = [(method, {}) for method in EXACT] + [
 ]
 
 
-def repeatedly(
+def repeated_derivatives(
     name: str, at: float, times: int, method: str, options: dict[str, bool]
 ) -> list[tuple[float, float]]:
     """Return value and derivative of each derivative, by differentiating the tape again."""
@@ -131,20 +131,20 @@ def test_e6_first_to_fourth_derivatives(method: str, options: dict[str, bool]) -
     t, s = np.tanh(1.0), 1.0 / np.cosh(1.0) ** 2
     of_tanh = [t, s, -2 * t * s, -2 * s**2 + 4 * t**2 * s, 16 * t * s**2 - 8 * t**3 * s]
     for name, expected in (("polynomial", [1.0, 4.0, 10.0, 6.0, 0.0]), ("tanh", of_tanh)):
-        values, derivatives = zip(*repeatedly(name, 1.0, 4, method, options), strict=True)
+        values, derivatives = zip(*repeated_derivatives(name, 1.0, 4, method, options), strict=True)
         assert values == pytest.approx(expected[:-1], rel=1e-12)
         assert derivatives == pytest.approx(expected[1:], rel=1e-12)
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_f2_the_jacobian_of_softmax(method: str) -> None:
+def test_f2_jacobian_of_softmax(method: str) -> None:
     s = np.exp([1.0, 2.0, 3.0]) / np.exp([1.0, 2.0, 3.0]).sum()
     np.testing.assert_allclose(example("softmax").evaluate()["s"], s, rtol=1e-15)
     found = cgprimer.gradient(example("softmax"), wrt="x", method=method)["x"]
     np.testing.assert_allclose(found, np.diag(s) - np.outer(s, s), **tolerance(method))
 
 
-SLIDE = {
+SLIDE_ERRORS = {
     "forward": {1e-1: 4.3e-2, 1e-4: 4.2e-5, 1e-8: 3.0e-9, 1e-12: 4.3e-5},
     "central": {1e-1: 9.0e-4, 1e-4: 9.0e-10, 1e-8: 2.6e-9, 1e-12: 1.2e-5},
 }
@@ -157,10 +157,8 @@ def difference_error(scheme: str, step: float) -> float:
 
 
 @pytest.mark.parametrize(("scheme", "order"), [("forward", 1), ("central", 2)])
-def test_d6_errors_of_differences_are_those_of_the_slide_and_have_their_order(
-    scheme: str, order: int
-) -> None:
-    for step, expected in SLIDE[scheme].items():
+def test_d6_difference_errors_match_the_slide_and_their_order(scheme: str, order: int) -> None:
+    for step, expected in SLIDE_ERRORS[scheme].items():
         assert expected / 2 <= difference_error(scheme, step) <= 2 * expected, step
     # From 1e-1 to 1e-3 Taylor's next term dominates: rounding adds 1e-13 at most.
     steps = np.geomspace(1e-1, 1e-3, 9)
@@ -169,20 +167,20 @@ def test_d6_errors_of_differences_are_those_of_the_slide_and_have_their_order(
     assert slope == pytest.approx(order, abs=0.02)
 
 
-def test_d6_a_complex_step_may_be_as_small_as_one_likes() -> None:
+def test_d6_complex_step_is_accurate_for_tiny_steps() -> None:
     for exponent in (10, 50, 100, 300):
         assert difference_error("complex-step", 10.0**-exponent) <= 1e-15
 
 
 @pytest.mark.parametrize(("name", "accuracy"), [("two_layers", 0.9), ("one neuron", 0.85)])
-def test_a3_networks_learn_the_classes_of_the_lecture(name: str, accuracy: float) -> None:
+def test_a3_networks_classify_the_lecture_data(name: str, accuracy: float) -> None:
     graph = cgprimer.networks.neuron(4) if name == "one neuron" else cgprimer.load(name)
     data = cgprimer.make_classes("lecture-neurons", graph, samples=1000)
     run = cgprimer.train(graph, data, loss="cross-entropy", epochs=20, batch_size=8)
     assert run.score(data).accuracy > accuracy
 
 
-def test_a6_a_network_learns_the_lecture_s_planes() -> None:
+def test_a6_network_fits_the_lecture_planes() -> None:
     graph = cgprimer.parse("input x[2]; parameter W[2,10], V[10,2]; y = relu(x @ W) @ V")
     data = cgprimer.make_classes("lecture-planes", graph, samples=2000)
     run = cgprimer.train(graph, data, epochs=30, learning_rate=0.01)
@@ -192,7 +190,7 @@ def test_a6_a_network_learns_the_lecture_s_planes() -> None:
 @pytest.mark.parametrize(("w", "b", "before", "after"), [
     (0.6, 0.9, 0.81757, 0.09396), (2, 2, 0.98201, 0.20284),
 ])  # fmt: skip
-def test_e8_nielsens_neuron_is_an_example(w: float, b: float, before: float, after: float) -> None:
+def test_e8_nielsen_neuron_training(w: float, b: float, before: float, after: float) -> None:
     graph = cgprimer.load("one_neuron")
     data = cgprimer.Dataset.from_arrays({"x": [1.0]}, {"a": [0.0]})
     run = cgprimer.train(

@@ -23,7 +23,7 @@ from tests.tape.tape_running import POINTS, texts
 LECTURE = "xx=xa^2; xy=ab*xx+ac*xa; xz=bc*xx+xy; xw=cd*xx+xz^3"
 
 
-def test_the_lectures_two_dictionaries() -> None:
+def test_depends_on_and_leads_to_of_the_lecture_example() -> None:
     graph = cgprimer.parse(LECTURE)
     assert repr(graph.depends_on) == (
         "{'xx': ['xa'], 'xy': ['xa', 'xx'], 'xz': ['xx', 'xy'], 'xw': ['xx', 'xz']}"
@@ -47,11 +47,11 @@ def test_the_lectures_two_dictionaries() -> None:
         ("input xfree = 1; xw = 2", "xfree xw"),
     ],
 )
-def test_vertices_come_in_topological_order_ties_by_first_appearance(text, variables) -> None:
+def test_variables_are_in_topological_order_with_ties_by_appearance(text, variables) -> None:
     assert " ".join(cgprimer.parse(text).variables) == variables
 
 
-def test_roles() -> None:
+def test_roles_of_names() -> None:
     graph = cgprimer.parse("b = x0*a; xw = k*b\ninput a\nparameter x0 = 2")
     roles = ["input", "inner", "output", "parameter", "parameter"]
     assert [graph.role(n) for n in ("a", "b", "xw", "x0", "k")] == roles
@@ -62,14 +62,14 @@ def test_roles() -> None:
     assert graph.parameters_of == {"b": ["x0"], "xw": ["k"]}
 
 
-def test_several_outputs_are_named_where_one_is_needed() -> None:
+def test_only_output_raises_without_a_unique_output() -> None:
     with refused(UsageError, "xb ... xc"):
         cgprimer.parse("xb = xa; xc = xa").only_output()
     with refused(UsageError):
         cgprimer.parse("input xa").only_output()
 
 
-CHANGES: dict[type, dict[str, tuple[Any, ...]]] = {
+MUTATIONS: dict[type, dict[str, tuple[Any, ...]]] = {
     dict: {"update": ({"zz": 1},), "__setitem__": ("zz", 1), "__delitem__": ("xx",), "pop": ("xx",),
            "__ior__": ({"zz": 1},), "setdefault": ("zz", 1), "clear": (), "popitem": ()},
     list: {"append": ("xw",), "extend": (["xw"],), "__iadd__": (["xw"],), "insert": (0, "xw"),
@@ -82,10 +82,10 @@ CHANGES: dict[type, dict[str, tuple[Any, ...]]] = {
     "of", ["depends_on", "leads_to", "parameters_of", "values", "definitions", "depends_on['xx']",
            "leads_to['xa']", "parameters_of['xy']"],
 )  # fmt: skip
-def test_its_dictionaries_and_lists_are_read_only(of: str) -> None:
+def test_graph_attributes_are_read_only(of: str) -> None:
     mapping = eval(f"graph.{of}", {"graph": cgprimer.parse(LECTURE)})  # noqa: S307
     before = repr(mapping)
-    for method, arguments in CHANGES[list if "[" in of else dict].items():
+    for method, arguments in MUTATIONS[list if "[" in of else dict].items():
         with refused(UsageError):
             getattr(mapping, method)(*arguments)
     assert repr(mapping) == before
@@ -93,7 +93,7 @@ def test_its_dictionaries_and_lists_are_read_only(of: str) -> None:
 
 @given(texts(numbers=["0.5", "1", "2"]), st.randoms(use_true_random=False))
 @settings(max_examples=15, deadline=None)
-def test_structure_of_random_graphs_and_of_their_texts(text: str, random: Random) -> None:
+def test_random_graph_structure_and_text_round_trip(text: str, random: Random) -> None:
     *lines, output = text.split("\n")
     random.shuffle(lines)
     graph = cgprimer.parse([*lines, output])
@@ -118,7 +118,7 @@ def test_structure_of_random_graphs_and_of_their_texts(text: str, random: Random
     assert str(again) == str(graph)
 
 
-def test_the_text_of_a_graph() -> None:
+def test_graph_text_and_repr() -> None:
     graph = cgprimer.parse(
         "input xa=.50;input xb;parameter k=-0.0 # slope\nxw=(k*xa)+xb**2;output xw"
     )
@@ -126,7 +126,7 @@ def test_the_text_of_a_graph() -> None:
     assert repr(graph) == "<ExpressionGraph <expressions>: 2 inputs, 1 expression, 1 parameter>"
 
 
-def test_print_shows_the_first_lines_of_a_graph_that_nobody_reads_to_its_end() -> None:
+def test_str_truncates_long_graphs() -> None:
     graph = cgprimer.parse("\n".join(f"xb{i} = k*xa{i}" for i in range(2_000)))
     shown = str(graph).splitlines()
     assert shown[0] == "xb0 = k*xa0"
@@ -136,7 +136,7 @@ def test_print_shows_the_first_lines_of_a_graph_that_nobody_reads_to_its_end() -
     assert len(graph.text.splitlines()) == 2_000
 
 
-def test_a_comment_is_no_layer():
+def test_layers_ignore_comments_and_names():
     """Layers are those that the expressions apply; a comment or a name only mentions them."""
     graph = cgprimer.parse("# no dropout, no batchnorm here\nxbatchnorm = k*xa; output xbatchnorm")
     assert not graph.layered
@@ -162,7 +162,7 @@ def test_to_sympy() -> None:
 
 
 @pytest.mark.parametrize(("keep", "expected"), [("0.5", 2.0), ("0", 1.0), ("1", 3.0)])
-def test_dropout_multiplies_by_its_mean_without_training(keep: str, expected: float) -> None:
+def test_dropout_scales_by_keep_probability_in_evaluation(keep: str, expected: float) -> None:
     graph = cgprimer.parse(f"xh = 1 + 2*dropout(xa, {keep})")
     assert graph.evaluate({"xa": 1.0})["xh"] == expected
     for wrong in ("-0.1", "1.5", "xa"):
@@ -175,7 +175,7 @@ TRUTH = {"ab": 1, "bc": 2, "cd": 3, "ac": 4}
 
 @given(texts(numbers=["0.5", "2", "3.25", "0.001"]), POINTS)
 @settings(max_examples=15, deadline=None)
-def test_values_are_those_of_python_arithmetic(text: str, point: dict[str, float]) -> None:
+def test_values_match_python_arithmetic(text: str, point: dict[str, float]) -> None:
     graph, expected = cgprimer.parse(text), {n: np.float64(v) for n, v in point.items()}
     with np.errstate(all="ignore"):
         for name, expression in (line.split(" = ") for line in text.split("\n")[:-1]):
@@ -187,7 +187,7 @@ def test_values_are_those_of_python_arithmetic(text: str, point: dict[str, float
 
 
 @pytest.mark.parametrize("shape", [(1,), (4,), (0,), (3, 2), (1, 1), (0, 3), (2, 1, 3)])
-def test_every_variable_has_the_samples_shape(shape: tuple[int, ...]) -> None:
+def test_values_have_the_shape_of_the_samples(shape: tuple[int, ...]) -> None:
     graph = cgprimer.parse(f"{LECTURE}; xconst = 7; xpar = ab")
     xa = np.linspace(-1.0, 1.0, math.prod(shape)).reshape(shape)
     values = graph.evaluate({"xa": xa, **TRUTH})
@@ -197,14 +197,14 @@ def test_every_variable_has_the_samples_shape(shape: tuple[int, ...]) -> None:
     assert (values["xconst"] == 7.0).all()
 
 
-def test_any_real_scalar_gives_floats() -> None:
+def test_real_scalars_return_floats() -> None:
     for number in (2, 2.0, True, np.float32(2), np.int64(2), np.array(2.0), np.bool_(True)):
         values = cgprimer.parse("xw = 3*xa").evaluate({"xa": number})
         assert values["xw"] == 3 * float(number)
         assert type(values["xw"]) is type(values["xa"]) is float
 
 
-def test_the_callers_arrays_stay_as_they_are() -> None:
+def test_input_arrays_are_not_modified() -> None:
     xa = np.arange(3.0)
     xa.flags.writeable = False
     values = cgprimer.parse("xb = xa; xw = xb + 1").evaluate({"xa": xa})
@@ -214,7 +214,7 @@ def test_the_callers_arrays_stay_as_they_are() -> None:
     assert values["xw"].tolist() == [1.0, 2.0, 3.0]
 
 
-def test_declared_values_are_the_default_and_at_goes_before_them() -> None:
+def test_at_overrides_declared_values() -> None:
     graph = cgprimer.parse("input xa = 0.5; parameter k = 3; xw = k*xa")
     assert graph.evaluate()["xw"] == 1.5
     assert graph.evaluate({"xa": 2})["xw"] == 6.0
@@ -222,7 +222,7 @@ def test_declared_values_are_the_default_and_at_goes_before_them() -> None:
     assert graph.values == {"xa": 0.5, "k": 3.0}
 
 
-def test_a_missing_value_is_named_with_the_mistyped_name_that_has_one() -> None:
+def test_missing_value_error_suggests_a_similar_name() -> None:
     graph = cgprimer.parse("input xa = 1; parameter bb = 2; xw = ab*xa")
     with refused(MissingValueError, "'bb'"):
         graph.evaluate()
@@ -242,12 +242,12 @@ def test_a_missing_value_is_named_with_the_mistyped_name_that_has_one() -> None:
         ({"xa": {"a": 1}}, "'xa'"),
     ],
 )
-def test_a_point_that_does_not_fit_is_a_usage_error(at, contains: str) -> None:
+def test_invalid_point_raises_usage_error(at, contains: str) -> None:
     with refused(UsageError, contains):
         cgprimer.parse(LECTURE).evaluate({"xa": 0.5, **TRUTH, **at})
 
 
-MADE = {
+NETWORKS = {
     "mlp": partial(networks.mlp, "3-4-2"),
     "units": partial(networks.mlp, "3-4-2", scalars=True, activation="sigmoid"),
     "neuron": partial(networks.neuron, 3),
@@ -258,9 +258,9 @@ MADE = {
 }
 
 
-@pytest.mark.parametrize("kind", MADE)
-def test_networks_with_initializers_declare_every_value(kind: str) -> None:
-    graph, numbers = MADE[kind](values=False), MADE[kind](seed=0)
+@pytest.mark.parametrize("kind", NETWORKS)
+def test_generated_networks_declare_initializers(kind: str) -> None:
+    graph, numbers = NETWORKS[kind](values=False), NETWORKS[kind](seed=0)
     assert graph.initializers.keys() == {*graph.inputs, *graph.parameters}
     assert (graph.inputs, graph.parameters) == (numbers.inputs, numbers.parameters)
     assert graph.shapes == numbers.shapes
@@ -270,7 +270,7 @@ def test_networks_with_initializers_declare_every_value(kind: str) -> None:
     assert all(np.isfinite(values[name]).all() for name in graph.outputs)
 
 
-def test_weights_before_a_rectifier_have_the_variance_of_he() -> None:
+def test_relu_layers_use_he_initialization() -> None:
     graph = networks.mlp("9-4-2", activation="relu", values=False)
     laws = {name: law.name for name, law in graph.initializers.items()}
     assert laws == {"x": "uniform", "W1": "he", "b1": "zeros", "W2": "glorot", "b2": "zeros"}
@@ -280,7 +280,7 @@ def test_weights_before_a_rectifier_have_the_variance_of_he() -> None:
 
 
 @pytest.mark.parametrize("sizes", ["4-2-1", "2-3-3-2", "1-1"])
-def test_units_and_matrices_are_the_same_function(sizes: str) -> None:
+def test_scalar_and_matrix_networks_are_equal(sizes: str) -> None:
     matrices = networks.mlp(sizes, activation="sigmoid", output="tanh", seed=3)
     units = networks.mlp(sizes, activation="sigmoid", output="tanh", seed=3, scalars=True)
     (name,) = matrices.outputs
@@ -291,7 +291,7 @@ def test_units_and_matrices_are_the_same_function(sizes: str) -> None:
     )
 
 
-def test_the_recurrent_unit_is_the_lecture_s() -> None:
+def test_recurrent_unit_matches_the_lecture() -> None:
     graph = networks.recurrent(3)
     at = {"w": 0.5, "u": 1, "x1": 1, "x2": 2, "x3": 3}  # case F4
     assert graph.evaluate(at)["xh3"] == pytest.approx(0.998146762128968, rel=1e-12)
@@ -300,7 +300,7 @@ def test_the_recurrent_unit_is_the_lecture_s() -> None:
     assert found["u"] == pytest.approx(0.011246733018121341, rel=1e-12)
 
 
-def test_a_seed_decides_everything_and_every_expression_leads_to_the_output() -> None:
+def test_random_networks_are_determined_by_the_seed_and_connected() -> None:
     graphs = [networks.random(30, inputs=3, seed=seed) for seed in range(8)]
     assert len({graph.source.text for graph in graphs}) == 8
     assert networks.random(30, inputs=3, seed=4).source.text == graphs[4].source.text

@@ -50,17 +50,17 @@ def python_shape(text: str) -> Shape:
     return visit(ast.parse(text, mode="eval").body)
 
 
-def _grown(children: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
-    def applied(name: str, arity: int) -> st.SearchStrategy[Expression]:
+def _extend(children: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
+    def applications(name: str, arity: int) -> st.SearchStrategy[Expression]:
         return st.tuples(*[children] * arity).map(lambda arguments: Apply(name, arguments))
 
-    calls = st.sampled_from(CALLABLE).flatmap(lambda row: applied(row.name, row.arity))
-    operators = st.sampled_from(INFIX).flatmap(lambda name: applied(name, 2))
-    return operators | applied("neg", 1) | calls
+    calls = st.sampled_from(CALLABLE).flatmap(lambda row: applications(row.name, row.arity))
+    operators = st.sampled_from(INFIX).flatmap(lambda name: applications(name, 2))
+    return operators | applications("neg", 1) | calls
 
 
 def trees() -> st.SearchStrategy[Expression]:
     """Trees as the parser makes them: a sign is a ``neg``, never part of a number."""
     numbers = st.floats(min_value=0.0, allow_nan=False, allow_infinity=False).map(Number)
     names = st.sampled_from(NAMES).map(Name)
-    return st.recursive(numbers | names, _grown, max_leaves=20)
+    return st.recursive(numbers | names, _extend, max_leaves=20)

@@ -36,7 +36,7 @@ def read_invalid_texts() -> list[tuple[str, str]]:
 TEXTS = read_invalid_texts()
 
 
-def complaint(text: str) -> SourceError:
+def parse_error(text: str) -> SourceError:
     with pytest.raises(SourceError) as caught:
         cgprimer.parse(text, name="lesson.cg")
     return caught.value
@@ -59,7 +59,7 @@ def error_of(text: str) -> CgprimerError | None:
 
 
 @pytest.mark.parametrize(("kind", "marked"), [t for t in TEXTS if t[0] != "two places"])
-def test_an_invalid_text_has_an_approved_message_and_its_place(kind: str, marked: str) -> None:
+def test_invalid_text_message_and_location(kind: str, marked: str) -> None:
     before, _, rest = marked.partition("‹")
     under, _, after = rest.partition("›")
     error = error_of(before + under + after)
@@ -92,75 +92,75 @@ JUNK = ["(", ")", "[", "]", "{", ",", "=", "*", "^", ".", "2", "xw", "sinn(", "$
 
 @settings(max_examples=80)
 @given(st.data())
-def test_a_mutated_text_is_valid_or_its_error_points_into_it(data: st.DataObject) -> None:
+def test_errors_of_mutated_texts_have_valid_locations(data: st.DataObject) -> None:
     """Delete, repeat, exchange or insert a token of a valid text."""
     pieces = list(PIECES)
     for _ in range(data.draw(st.integers(1, 2))):
-        place = data.draw(st.integers(0, len(pieces) - 1))
+        location = data.draw(st.integers(0, len(pieces) - 1))
         change = data.draw(st.sampled_from(["delete", "repeat", "replace", "insert"]))
         token = data.draw(st.sampled_from(JUNK)) if change in ("replace", "insert") else ""
-        end = place + (change in ("delete", "replace"))
-        pieces[place:end] = [pieces[place]] if change == "repeat" else [token]
+        end = location + (change in ("delete", "replace"))
+        pieces[location:end] = [pieces[location]] if change == "repeat" else [token]
     text = "".join(pieces)
     error = error_of(text)
     if not isinstance(error, SourceError):
         return
     start, shown, carets, *_ = str(error).split("\n")
-    place = re.match(r"lesson\.cg:(\d+):(\d+): \S", start)
-    assert place
-    line, column = int(place[1]), int(place[2])
+    location = re.match(r"lesson\.cg:(\d+):(\d+): \S", start)
+    assert location
+    line, column = int(location[1]), int(location[2])
     assert (line, column) == (error.line, error.column)
-    written = text.split("\n")[line - 1]
-    assert 1 <= column <= len(written) + 1
-    assert re.sub(r"\.\.\.", "", shown).strip() in written  # a long line is cut
-    assert shown[carets.index("^") :] == written[column - 1 :]
+    source_line = text.split("\n")[line - 1]
+    assert 1 <= column <= len(source_line) + 1
+    assert re.sub(r"\.\.\.", "", shown).strip() in source_line  # a long line is cut
+    assert shown[carets.index("^") :] == source_line[column - 1 :]
     span = text[error.span.start : error.span.end].split("\n")[0]
     assert underlined(shown, carets).strip() == span.strip()
 
 
 @pytest.mark.parametrize("marked", [marked for _, marked in TEXTS if marked.count("‹") == 2])
-def test_an_error_with_two_places_shows_both(marked: str) -> None:
-    lines = approved(str(complaint(re.sub("[‹›]", "", marked)))).split("\n")
+def test_errors_with_two_locations_show_both(marked: str) -> None:
+    lines = approved(str(parse_error(re.sub("[‹›]", "", marked)))).split("\n")
     starts = [re.sub("[‹›]", "", marked[: m.start()]) for m in re.finditer("‹", marked)]
-    places = [(s.count("\n") + 1, len(s) - s.rfind("\n")) for s in starts]
+    locations = [(s.count("\n") + 1, len(s) - s.rfind("\n")) for s in starts]
     shown = [tuple(map(int, re.findall(r":(\d+):(\d+):", lines[i])[0])) for i in (0, 3)]
-    assert sorted(shown) == places
+    assert sorted(shown) == locations
     name = re.findall("‹(.*?)›", marked)[0]
     assert underlined(*lines[1:3]) == underlined(*lines[4:6]) == name
 
 
-def test_a_cycle_gives_its_whole_path_and_nothing_beside_it() -> None:
+def test_cycle_error_reports_only_the_cycle() -> None:
     # xin leads into the circle and xend out of it; neither is on it.
-    error = complaint("xend = xc; xin = 2; xb = xa*xin; xa = xc; xc = xb + xin")
+    error = parse_error("xend = xc; xin = 2; xb = xa*xin; xa = xc; xc = xb + xin")
     assert isinstance(error, CycleError)
     # Arrows are edges, from what is used to what uses it, and begin at the first in the text.
     assert error.path == ("xc", "xa", "xb", "xc")
     assert "xc -> xa -> xb -> xc" in approved(str(error))
     count = 2_000  # without recursion
-    error = complaint("\n".join(f"x{i} = x{(i + 1) % count}" for i in range(count)))
+    error = parse_error("\n".join(f"x{i} = x{(i + 1) % count}" for i in range(count)))
     assert isinstance(error, CycleError)
     assert len(error.path) == count + 1
 
 
-def test_a_long_line_is_cut_around_the_caret() -> None:
+def test_long_lines_are_truncated_around_the_caret() -> None:
     for position in (0, 1_000, 1_990):
         terms = ["xa"] * 2_000
         terms[position] = "2xb"
-        _, line, carets, *_ = str(complaint("xw = " + " + ".join(terms))).split("\n")
+        _, line, carets, *_ = str(parse_error("xw = " + " + ".join(terms))).split("\n")
         assert len(line) < 120
         assert underlined(line, carets) == "2xb"
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
-def test_lines_and_columns_do_not_depend_on_the_line_end_or_tabs(newline: str) -> None:
-    error = complaint(newline.join(["xa = 1", "", "xb = max(1,", "\t2xa)"]))
+def test_error_location_is_independent_of_newlines_and_tabs(newline: str) -> None:
+    error = parse_error(newline.join(["xa = 1", "", "xb = max(1,", "\t2xa)"]))
     assert (error.line, error.column) == (4, 2)
     _, line, carets, *_ = str(error).split("\n")
     assert underlined(line, carets) == "2xa"
     assert carets == "  \t^^^"
 
 
-def test_files_are_utf8_and_named_in_errors(tmp_path: Path) -> None:
+def test_files_are_read_as_utf8_and_named_in_errors(tmp_path: Path) -> None:
     path = tmp_path / "lesson.cg"
     for mark in (b"", b"\xef\xbb\xbf"):
         path.write_bytes(mark + "xw = θ*xa\r\n".encode())
@@ -175,7 +175,7 @@ def test_files_are_utf8_and_named_in_errors(tmp_path: Path) -> None:
             cgprimer.load(wrong)
 
 
-def test_what_is_no_text_is_a_usage_error() -> None:
+def test_non_text_argument_raises_usage_error() -> None:
     wrong: Any
     for wrong in (None, 1.5, ["xw = 1", 2], {1: 2}, b"xw = 1"):
         with refused(UsageError, "expressions"):

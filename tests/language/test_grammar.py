@@ -38,7 +38,7 @@ def read_values() -> list[tuple[str, float]]:
 
 
 @pytest.mark.parametrize(("text", "expected"), read_values())
-def test_precedence_numbers_and_folded_constants(text: str, expected: float) -> None:
+def test_expression_values(text: str, expected: float) -> None:
     # The configuration turns numpy's warnings into errors: folding has to be silent.
     np.testing.assert_array_equal(value_of(text), expected)
 
@@ -46,7 +46,7 @@ def test_precedence_numbers_and_folded_constants(text: str, expected: float) -> 
 OPERANDS = st.sampled_from(["x", "xx", "a", "1", "2", "0.5", "1e3", "2.", ".5", "1E-2"])
 
 
-def _joined(children: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+def _extend(children: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     # Texts are put side by side without parentheses, so that precedence decides what they mean.
     binary = st.sampled_from([" + ", "-", "*", " / ", "**", "+", " - ", "* ", "/"])
     return (
@@ -57,30 +57,30 @@ def _joined(children: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     )
 
 
-@given(st.recursive(OPERANDS, _joined, max_leaves=12))
+@given(st.recursive(OPERANDS, _extend, max_leaves=12))
 @settings(deadline=None)
-def test_arithmetic_reads_as_in_python(text: str) -> None:
+def test_arithmetic_parses_as_in_python(text: str) -> None:
     assert shape(parse_expression(text)) == python_shape(text)
 
 
-def test_a_functions_name_without_a_parenthesis_is_a_parameter() -> None:
+def test_function_name_without_call_is_a_parameter() -> None:
     for name in FUNCTIONS:
         parameters = cgprimer.parse(f"xw = {name}*xa").parameters
         assert parameters == ((name,) if name[0] != "x" else ())
 
 
-def test_a_trailing_operand_with_a_default_may_be_left_out() -> None:
+def test_trailing_operand_has_a_default() -> None:
     short, full = parse_expression("leaky_relu(xa)"), parse_expression("leaky_relu(xa, 0.01)")
     assert shape(short) == shape(full)
 
 
-def test_max_and_min_take_any_number_of_operands() -> None:
+def test_max_and_min_are_variadic() -> None:
     for order in itertools.permutations(("9", "-4", "2.5")):
         operands = ", ".join(order)
         assert (value_of(f"max({operands})"), value_of(f"min({operands})")) == (9.0, -4.0)
 
 
-def meaning(text: str) -> list[tuple[str, list[tuple[str, object]]]]:
+def parse_definitions(text: str) -> list[tuple[str, list[tuple[str, object]]]]:
     statements = parse_program(text, FUNCTIONS).statements
     assert all(isinstance(s, Definition) for s in statements)
     return [(s.name, shape(s.expression)) for s in statements if isinstance(s, Definition)]
@@ -103,17 +103,17 @@ def meaning(text: str) -> list[tuple[str, list[tuple[str, object]]]]:
         "\t xb\t=\ta *\u00a0xa \f\v;  xc=max ( xb , 2 )",
     ],
 )
-def test_texts_that_mean_the_same(text: str) -> None:
-    assert meaning(text) == meaning("xb = a*xa; xc = max(xb, 2)")
+def test_equivalent_texts(text: str) -> None:
+    assert parse_definitions(text) == parse_definitions("xb = a*xa; xc = max(xb, 2)")
 
 
-def test_a_text_without_statements_is_an_empty_graph() -> None:
+def test_text_without_statements_is_an_empty_graph() -> None:
     for text in ("", " ", "\n", ";", "# only a comment", "\r\n\r\n;;#x\n"):
         graph = cgprimer.parse(text)
         assert (graph.variables, graph.parameters, graph.evaluate()) == ((), (), {})
 
 
-def test_names_that_contain_one_another_stay_apart() -> None:
+def test_names_with_common_prefixes_are_distinct() -> None:
     values = {"x": 2.0, "xa": 3.0, "xab": 5.0, "xx": 7.0, "a": 11.0, "ab": 13.0, "b": 17.0}
     graph = cgprimer.parse(
         "xxx = x + xa*10 + xab*100 + xx*1000 + a*1e4 + ab*1e6 + b*1e8; xaa = xxx - x"
@@ -126,21 +126,21 @@ def test_names_that_contain_one_another_stay_apart() -> None:
     assert graph.depends_on["xaa"] == ["x", "xxx"]
 
 
-def test_tokens_know_where_they_are() -> None:
+def test_token_locations() -> None:
     text = "xw = cd**2  # note\n ; xz=sin( xw)"
     tokens = tokenize(text)
     assert [text[s.start : s.end] for s in locate_tokens(Source("<text>", text))] == tokens
     assert tokens == ["xw", "=", "cd", "**", "2", "\n", ";", "xz", "=", "sin(", "xw", ")", ""]
 
 
-def test_a_call_may_be_broken_before_its_parenthesis_inside_parentheses_only() -> None:
+def test_line_break_before_call_parenthesis() -> None:
     for between in ("\n", "  # (\n\n ", "\t"):
-        assert meaning(f"xw = (sin{between}(xa))") == meaning("xw = sin(xa)")
+        assert parse_definitions(f"xw = (sin{between}(xa))") == parse_definitions("xw = sin(xa)")
     with pytest.raises(cgprimer.CgprimerError):
         cgprimer.parse("xw = sin\n(xa)")
 
 
-def test_domains_of_inputs() -> None:
+def test_input_domains() -> None:
     graph = cgprimer.parse(
         "input y = 1 in {0, 1}, x; input t in {-1,\n 1}\n"
         "input c[2,3] = [[0, 1, 0], [1, 0, 0]] in one-hot; input in in {2}\n"
@@ -179,7 +179,7 @@ def declared_inputs(draw: st.DrawFn) -> tuple[str, dict[str, object]]:
 
 @given(declared_inputs())
 @settings(deadline=None)
-def test_domains_read_back_from_the_text(declared: tuple[str, dict[str, object]]) -> None:
+def test_domains_round_trip_through_text(declared: tuple[str, dict[str, object]]) -> None:
     text, domains = declared
     graph = cgprimer.parse(text)
     assert graph.domains == domains
@@ -189,7 +189,7 @@ def test_domains_read_back_from_the_text(declared: tuple[str, dict[str, object]]
 
 
 OUT, IN = 300, 200
-LAWS = {  # expression, mean, variance and the largest absolute value
+INITIALIZERS = {  # expression, mean, variance and the largest absolute value
     "zeros": (0.0, 0.0, 0.0),
     "ones": (1.0, 0.0, 1.0),
     "normal(0.1)": (0.0, 0.01, math.inf),
@@ -201,9 +201,9 @@ LAWS = {  # expression, mean, variance and the largest absolute value
 }
 
 
-@pytest.mark.parametrize("law", LAWS)
-def test_mean_and_variance_are_those_of_the_law(law: str) -> None:
-    mean, variance, largest = LAWS[law]
+@pytest.mark.parametrize("law", INITIALIZERS)
+def test_initializer_moments(law: str) -> None:
+    mean, variance, largest = INITIALIZERS[law]
     graph = cgprimer.parse(f"parameter W[{OUT},{IN}] = {law}; input x[{IN}]; xo = W @ x")
     for values in (np.array(graph.values["W"]), graph.sampled_start(3)["W"]):
         error = 5 * math.sqrt(variance / values.size)
@@ -220,14 +220,12 @@ def test_mean_and_variance_are_those_of_the_law(law: str) -> None:
     ("name", "shape", "variance"),
     [("he", (1000, 8), 2 / 8), ("he", (8, 1000), 2 / 1000), ("glorot", (50, 30, 20), 2 / 50)],
 )
-def test_the_last_axis_counts_the_inputs(
-    name: str, shape: tuple[int, ...], variance: float
-) -> None:
+def test_fan_in_is_the_last_axis(name: str, shape: tuple[int, ...], variance: float) -> None:
     values = Initializer(name).sample("W", shape, seed=0, stream=VALUES_STREAM)
     assert values.var() == pytest.approx(variance, rel=0.1)
 
 
-def test_values_depend_on_the_name_and_not_on_other_lines() -> None:
+def test_sampled_values_depend_only_on_the_name() -> None:
     first = cgprimer.parse("parameter a = normal(1), b = normal(1); xo = a*xa + b")
     other = cgprimer.parse("xo = a*xa + b + c; parameter c = normal(1), b = normal(1), a = 2")
     assert first.values["b"] == other.values["b"]
@@ -238,7 +236,7 @@ def test_values_depend_on_the_name_and_not_on_other_lines() -> None:
     assert named.values["he"] != named.values["zeros"]
 
 
-def test_the_start_depends_on_the_seed_and_is_not_the_ground_truth() -> None:
+def test_sampled_start_depends_on_the_seed() -> None:
     graph = cgprimer.parse("parameter a = normal(1), b = 3; xo = a*xa + b")
     starts = [graph.sampled_start(seed)["a"] for seed in (0, 1, 0)]
     assert starts[0] == starts[2] != starts[1]
@@ -249,7 +247,7 @@ def test_the_start_depends_on_the_seed_and_is_not_the_ground_truth() -> None:
     assert law.sample("a", (), seed=0, stream=START_STREAM) == starts[0]
 
 
-def test_values_are_a_mapping_of_numbers_and_nested_tuples() -> None:
+def test_graph_values_are_floats_and_nested_tuples() -> None:
     graph = cgprimer.parse("parameter W[2,3] = glorot, b = 2; input x[3] = ones; xo = b*(W @ x)")
     assert graph.initializers == {"W": Initializer("glorot"), "x": Initializer("ones")}
     assert graph.declared_values["b"] == 2
@@ -265,7 +263,7 @@ def test_values_are_a_mapping_of_numbers_and_nested_tuples() -> None:
         assert again.initializers == graph.initializers
 
 
-def test_values_that_are_not_needed_are_not_sampled() -> None:
+def test_values_are_sampled_lazily() -> None:
     graph = cgprimer.parse("parameter W[9000,9000] = he; input x[9000]; xo = W @ x")
     assert graph.text.startswith("parameter W[9000,9000] = he")
     assert "values" not in vars(graph)
@@ -280,7 +278,7 @@ initializers = st.one_of(
 
 
 @given(st.lists(initializers, min_size=1, max_size=5))
-def test_text_is_parsed_to_the_same_initializers(laws: list[Initializer]) -> None:
+def test_initializers_round_trip_through_text(laws: list[Initializer]) -> None:
     texts = [format_declaration(f"W{k}", law, (2, 3)) for k, law in enumerate(laws)]
     graph = cgprimer.parse(f"parameter {', '.join(texts)}; xo = xa")
     assert list(graph.initializers.values()) == laws

@@ -27,7 +27,7 @@ SPACED = ("\n", " ", "xa=", "\nxw=", "input ", "parameter ", "output ")
 TOKENS = (*NAMES, *sorted(FUNCTIONS)[:8], *WORDS.split(), *SPACED)
 
 
-def parsed(text: str) -> ExpressionGraph | SourceError:
+def try_parse(text: str) -> ExpressionGraph | SourceError:
     """Return the graph or the error; any other exception is a failure of the test."""
     try:
         return cgprimer.parse(text)
@@ -35,8 +35,8 @@ def parsed(text: str) -> ExpressionGraph | SourceError:
         return error
 
 
-def parse_or_complain(text: str) -> None:
-    found = parsed(text)
+def check_graph_or_error(text: str) -> None:
+    found = try_parse(text)
     if isinstance(found, SourceError):  # which can be shown, and points into the text
         assert 0 <= found.span.start <= len(text)
         assert min(found.line, found.column) >= 1
@@ -51,42 +51,40 @@ def parse_or_complain(text: str) -> None:
 @settings(max_examples=120, deadline=None)
 @example("xa=\r")
 @example("x=(\r\n)")
-def test_any_text_of_the_languages_characters_does(text: str) -> None:
-    parse_or_complain(text)
+def test_random_characters_parse_or_raise_source_error(text: str) -> None:
+    check_graph_or_error(text)
 
 
 @given(st.lists(st.sampled_from(TOKENS), max_size=30), st.sampled_from(["", " "]))
 @settings(max_examples=120, deadline=None)
-def test_any_sequence_of_tokens_does(tokens: list[str], between: str) -> None:
-    parse_or_complain(between.join(tokens))
+def test_random_tokens_parse_or_raise_source_error(tokens: list[str], between: str) -> None:
+    check_graph_or_error(between.join(tokens))
 
 
 @given(trees())
 @settings(max_examples=80, deadline=None)
-def test_a_tree_unparses_and_parses_back_to_itself(tree) -> None:
+def test_unparse_round_trip(tree) -> None:
     text = unparse(tree)
     assert shape(parse_expression(text)) == shape(tree)
     if not re.search(r"(less|equal|where)\(", text):
         assert readable(tree) == text
 
 
-@pytest.mark.parametrize(("name", "written"), [("parentheses", unparse), ("conditions", readable)])
-def test_formulas_have_few_parentheses_and_readable_conditions(
-    name: str, written: Callable[[Expression], str]
-) -> None:
+@pytest.mark.parametrize(("name", "convert"), [("parentheses", unparse), ("conditions", readable)])
+def test_formula_formatting(name: str, convert: Callable[[Expression], str]) -> None:
     for line in Path(__file__).with_name(f"{name}.txt").read_text("utf-8").splitlines()[1:]:
         text, expected = line.split(" | ")
-        assert written(parse_expression(text)) == expected
+        assert convert(parse_expression(text)) == expected
 
 
-def test_deep_conditions_are_written_without_recursion() -> None:
+def test_nested_conditions_format_without_recursion() -> None:
     tree: Expression = Name("a")
     for _ in range(2_000):
         tree = Apply("where", (Name("k"), Number(1.0), Apply("less", (Number(0.0), tree))))
     assert readable(tree).count(" if ") == 4_000
 
 
-def test_negative_numbers_of_a_tape_keep_their_value_in_every_place() -> None:
+def test_unparse_of_negative_numbers() -> None:
     # The parser makes no negative numbers; constant folding does, and the text must say the same.
     two = Number(-2.0)
     for tree, text in [
@@ -131,13 +129,13 @@ def test_deep_and_long_expressions(kind: str) -> None:
 
 @pytest.mark.parametrize("text", ["(" * DEEP, "(" * DEEP + "1" + ")" * (DEEP - 1), "sin(" * DEEP,
                                   ")" * DEEP, "-" * DEEP], ids=lambda text: text[:4])  # fmt: skip
-def test_deep_broken_texts_get_an_error_of_ours(text: str) -> None:
+def test_deep_invalid_texts_raise_source_error(text: str) -> None:
     with pytest.raises(SourceError) as caught:
         cgprimer.parse(f"xw = {text}")
     assert len(str(caught.value)) < 1000
 
 
-def test_a_chain_of_three_thousand_definitions_written_backwards() -> None:
+def test_long_chain_of_definitions_in_reverse_order() -> None:
     count = 3_000
     graph = cgprimer.parse([f"x{i} = x{i - 1} + 1" for i in range(count, 0, -1)])
     assert graph.variables == tuple(f"x{i}" for i in range(count + 1))

@@ -66,7 +66,7 @@ def losses(text: str) -> list[float]:
     return [float(found) for found in re.findall(r"loss = (\S+)", text)]
 
 
-def test_the_calls_of_the_lecture(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_lecture_workflow(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     cgp = trained(learning_rate=1e-6, display_vals_how_often=20, grad_delta=1e-4)
     assert cgp.depends_on == {
         "xx": ["xa"], "xy": ["xa", "xx"], "xz": ["xx", "xy"], "xw": ["xx", "xz"]
@@ -80,7 +80,7 @@ def test_the_calls_of_the_lecture(capsys: pytest.CaptureFixture[str], tmp_path: 
     assert sorted(p.name for p in tmp_path.iterdir()) == ["loss.svg", "network.png"]
 
 
-def test_the_differences_at_vertices_are_those_of_the_lecture() -> None:
+def test_vertex_differences_match_the_lecture() -> None:
     made = vertex_differences(cgprimer.parse(EXPRESSIONS), {"xa": 0.5, **TRUTH}, 1e-4)
     pairs = made.variable_to_variable | made.variable_to_parameter
     found = {"/".join(pair): value for pair, value in pairs.items()}
@@ -90,7 +90,7 @@ def test_the_differences_at_vertices_are_those_of_the_lecture() -> None:
     assert found == pytest.approx(expected, rel=1e-9)
 
 
-def test_the_step_of_the_differences_is_used() -> None:
+def test_grad_delta_sets_the_difference_step() -> None:
     runs = [trained(grad_delta=delta).run for delta in (0.5, 1e-5, None)]
     assert all(runs)
     # How far the parameters went: they themselves are near their start, whatever the gradient.
@@ -102,7 +102,7 @@ def test_the_step_of_the_differences_is_used() -> None:
     assert [run.settings["method"] for run in runs] == [NAME, NAME, "reverse"]
 
 
-def test_bias_and_sigmoid_are_at_each_node() -> None:
+def test_each_node_has_bias_and_sigmoid() -> None:
     cgp = network()
     numbers = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.35]
     at = dict(zip(cgp.learnable_params, numbers, strict=True))
@@ -114,7 +114,9 @@ def test_bias_and_sigmoid_are_at_each_node() -> None:
 
 
 @pytest.mark.parametrize("loop", ["one", "multi"])
-def test_the_networks_learn(loop: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_training_loops_reduce_the_loss(
+    loop: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     cgp = neuron() if loop == "one" else network()
     data = cgp.gen_training_data()
     assert [len(data[0]), len(data[1])] == [50, 50]
@@ -129,7 +131,7 @@ def test_the_networks_learn(loop: str, capsys: pytest.CaptureFixture[str], tmp_p
     assert "written to plot_loss.png" in text
 
 
-def test_batches_are_drawn_from_both_classes_and_divided_by_their_maximum() -> None:
+def test_batches_are_balanced_and_scaled_by_their_maximum() -> None:
     cgp = neuron()
     data = {0: [np.full(4, 2.0), [1, 1, 1, 1]], 1: [[4.0, 4.0, 4.0, 8.0]]}
     made = sample_batches(data, cgp.graph, 50, 8, seed=1)
@@ -140,7 +142,7 @@ def test_batches_are_drawn_from_both_classes_and_divided_by_their_maximum() -> N
     assert ((x[:, :, 3] == 1.0) == (y == 1.0)).all()
 
 
-def test_the_layers_that_were_said_are_checked() -> None:
+def test_layer_settings_are_validated() -> None:
     with refused(CgprimerError, "`layers_config` is [4, 3, 1]") as caught:
         network(layers_config=[4, 3, 1])
     assert "xp, xq, xr, xs; xw, xz; xo" in str(caught.value.hint)
@@ -148,7 +150,7 @@ def test_the_layers_that_were_said_are_checked() -> None:
         network(num_layers=2, layers_config=None)
 
 
-def test_data_that_are_no_two_classes_are_refused() -> None:
+def test_training_data_must_have_two_classes() -> None:
     data: object
     for data in ({0: [[1, 2, 3, 4]]}, [1, 2], {0: [[1, 2]], 1: [[1, 2]]}):
         with pytest.raises(CgprimerError, match="class"):
@@ -156,9 +158,7 @@ def test_data_that_are_no_two_classes_are_refused() -> None:
 
 
 @pytest.mark.parametrize("option", ["one_neuron", "multi_neuron"])
-def test_the_verification_says_who_verified(
-    option: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_verification_against_torch(option: str, capsys: pytest.CaptureFixture[str]) -> None:
     cgp = neuron(for_verification_only=True, training_iterations=300, learning_rate=1e-3)
     run = cgp.run_training_with_torchnn(option, cgp.gen_training_data())
     text = capsys.readouterr().out
@@ -170,7 +170,7 @@ def test_the_verification_says_who_verified(
         assert "torch is not installed" in text
 
 
-def test_training_with_a_function_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:
+def test_training_with_a_custom_function(capsys: pytest.CaptureFixture[str]) -> None:
     cgp = ComputationalGraphPrimer(learning_rate=1e-5, epochs=2, seed=0)
     own = ComputationalGraphPrimer.AutogradCustomization(cgp=cgp, num_samples_per_class=100)
     with refused(CgprimerError) as caught:
@@ -187,7 +187,7 @@ def test_training_with_a_function_of_ones_own(capsys: pytest.CaptureFixture[str]
         cgprimer.parse("xw = DoSillyWithTensor(xa)")  # it belongs to that training alone
 
 
-def test_a_dataset_with_activations_is_that_of_rectified_expressions() -> None:
+def test_dataset_with_activations_applies_relu() -> None:
     cgp = primer(expressions=["xx=ab*xa", "xw=cd*xx-xa"], dataset_size=50)
     cgp.parse_expressions()
     cgp.gen_gt_dataset_with_activations(vals_for_learnable_params={"ab": -1.0, "cd": 2.0})
@@ -213,7 +213,7 @@ class Momentum(ComputationalGraphPrimer):
         self.bias += self.learning_rate * float(np.mean(slopes))
 
 
-def test_a_subclass_has_its_own_step_back(capsys: pytest.CaptureFixture[str]) -> None:
+def test_subclass_can_override_the_update_step(capsys: pytest.CaptureFixture[str]) -> None:
     cgp = neuron(cls=Momentum, training_iterations=300)
     run = cgp.run_training_loop_one_neuron_model(cgp.gen_training_data())
     assert cgp.calls == run.steps == 300
@@ -234,7 +234,7 @@ class Watched(ComputationalGraphPrimer):
             self.first = before, self._collect_parameters(), self._batch, y_errors
 
 
-def test_the_steps_of_a_network_are_those_of_the_gradient() -> None:
+def test_network_updates_follow_the_gradient() -> None:
     cgp = network(cls=Watched, training_iterations=50)
     cgp.run_training_loop_multi_neuron_model(cgp.gen_training_data())
     before, after, rows, errors = cgp.first
@@ -272,7 +272,7 @@ SCRIPTS = {  # how many lines with a loss each of them prints, and how many trai
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_a_script_of_the_lecture_runs_and_learns(
+def test_lecture_scripts_run_and_learn(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     script = FOLDER / f"{name}.py"

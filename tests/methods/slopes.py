@@ -19,14 +19,14 @@ DIGITS = 60
 STEP = mpmath.mpf("1e-20")
 
 
-def value_of(name: str, operands: Sequence[object]) -> object:
+def apply_primitive(name: str, operands: Sequence[object]) -> object:
     """A primitive on mpmath's numbers."""
     if name == "stop_gradient":
         return operands[0]
     return symbolic_arithmetic.mpmath_function(name)(*operands)
 
 
-def moved(
+def evaluate_shifted(
     graph: ExpressionGraph, at: Mapping[str, object], by: Mapping[str, mpmath.mpf], of: str
 ) -> mpmath.mpf:
     """The value of ``of`` when some variables or parameters are moved: inner ones, too."""
@@ -39,12 +39,12 @@ def moved(
         values[name] = by.get(name, 0) + fold(
             expression,
             lambda leaf: values[leaf.name] if isinstance(leaf, Name) else mpmath.mpf(leaf.value),
-            value_of,
+            apply_primitive,
         )
     return values[of]
 
 
-def slopes(
+def reference_gradient(
     graph: ExpressionGraph, at: Mapping[str, float], wrt: Sequence[str], of: str | None = None
 ) -> dict[str, float]:
     """The gradient of an output at a point of numbers."""
@@ -52,14 +52,17 @@ def slopes(
     with mpmath.workdps(DIGITS):
         return {
             name: float(
-                (moved(graph, at, {name: STEP}, of) - moved(graph, at, {name: -STEP}, of))
+                (
+                    evaluate_shifted(graph, at, {name: STEP}, of)
+                    - evaluate_shifted(graph, at, {name: -STEP}, of)
+                )
                 / (2 * STEP)
             )
             for name in wrt
         }
 
 
-def second_slopes(
+def reference_hessian(
     graph: ExpressionGraph, at: Mapping[str, float], wrt: Sequence[str]
 ) -> dict[str, dict[str, float]]:
     """The Hessian of the only output at a point of numbers."""
@@ -69,7 +72,7 @@ def second_slopes(
         total = mpmath.mpf(0)
         for p, q in signs:
             by = {a: p * STEP, b: q * STEP} if a != b else {a: (p + q) * STEP}
-            total += p * q * moved(graph, at, by, graph.outputs[0])
+            total += p * q * evaluate_shifted(graph, at, by, graph.outputs[0])
         return float(total / (4 * STEP**2))
 
     with mpmath.workdps(DIGITS):

@@ -25,7 +25,7 @@ def expected_quotient(size: float, scheme: str, relative: float | None = None) -
     return step ** FORMULAS[scheme][1]
 
 
-def quotients(text: str, x: object, scheme: str, **options: float) -> list[float]:
+def difference_quotients(text: str, x: object, scheme: str, **options: float) -> list[float]:
     graph = cgprimer.parse(text)
     how = {"method": "finite-difference", "scheme": scheme, **options}
     at = {"x": x, "c": x} if "c" in graph.parameters else {"x": x}
@@ -35,39 +35,40 @@ def quotients(text: str, x: object, scheme: str, **options: float) -> list[float
 @pytest.mark.parametrize("scheme", FORMULAS)
 @settings(max_examples=20)
 @given(x=st.lists(POINTS, min_size=1, max_size=4))
-def test_the_step_is_chosen_from_each_number(scheme: str, x: list[float]) -> None:
+def test_step_size_scales_with_each_element(scheme: str, x: list[float]) -> None:
     """Of a point, of each sample, and of each element of an array and of its samples."""
     text, n = FORMULAS[scheme][0], len(x)
     expected = [expected_quotient(v, scheme) for v in x]
-    assert [quotients(f"y = {text}", v, scheme) for v in x] == expected
-    assert quotients(f"y = {text}", np.array(x), scheme) == expected
+    assert [difference_quotients(f"y = {text}", v, scheme) for v in x] == expected
+    assert difference_quotients(f"y = {text}", np.array(x), scheme) == expected
     arrays = f"input x[{n}]; parameter c[{n}]; y = sum({text})"
-    assert quotients(arrays, np.array(x), scheme) == expected
-    assert quotients(arrays, np.array([x, x[::-1]]), scheme) == [expected, expected[::-1]]
+    assert difference_quotients(arrays, np.array(x), scheme) == expected
+    assert difference_quotients(arrays, np.array([x, x[::-1]]), scheme) == [
+        expected,
+        expected[::-1],
+    ]
 
 
 @pytest.mark.parametrize("scheme", FORMULAS)
 @settings(max_examples=20)
 @given(x=st.lists(POINTS, min_size=1, max_size=4))
-def test_samples_that_depend_on_each_other_share_the_step_of_the_largest(
-    scheme: str, x: list[float]
-) -> None:
+def test_coupled_samples_share_the_largest_step(scheme: str, x: list[float]) -> None:
     text = f"y = {FORMULAS[scheme][0]} + 0*batch_mean(x)"
     expected = expected_quotient(max(map(abs, x)), scheme)
-    assert quotients(text, np.array(x), scheme) == [expected] * len(x)
+    assert difference_quotients(text, np.array(x), scheme) == [expected] * len(x)
 
 
 @pytest.mark.parametrize("scheme", FORMULAS)
 @pytest.mark.parametrize("step", [2.0**-10, 0.5])
-def test_a_step_that_is_given_is_taken(scheme: str, step: float) -> None:
+def test_explicit_step_is_used(scheme: str, step: float) -> None:
     text, power = FORMULAS[scheme]
     x = np.array([-2.0, 0.0, 0.25, 4.0])
-    assert quotients(f"y = {text}", x, scheme, step=step) == [step**power] * 4
-    assert quotients(f"y = {text}", -2.0, scheme, step=step) == step**power
+    assert difference_quotients(f"y = {text}", x, scheme, step=step) == [step**power] * 4
+    assert difference_quotients(f"y = {text}", -2.0, scheme, step=step) == step**power
 
 
 @pytest.mark.parametrize("scheme", FORMULAS)
-def test_single_precision_has_a_larger_step(scheme: str) -> None:
+def test_float32_uses_a_larger_step(scheme: str) -> None:
     """The roots of 2^-23: 2^-12 for forward and 2^-8 for central differences."""
     tape = cgprimer.tape(cgprimer.parse(f"y = {FORMULAS[scheme][0]}"))
     program = cgprimer.differentiate(tape, wrt="x", method="finite-difference", scheme=scheme)
@@ -79,15 +80,15 @@ def test_single_precision_has_a_larger_step(scheme: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["forward", "central", "complex-step"])
-def test_a_printed_program_says_how_each_pass_moves_a_variable(scheme: str) -> None:
+def test_printed_program_lists_the_shift_of_each_pass(scheme: str) -> None:
     tape = cgprimer.tape(cgprimer.parse("h = k*x; y = h^2 + x"))
     how = {"method": "finite-difference", "scheme": scheme}
     approved(str(cgprimer.differentiate(tape, wrt=["x", "h"], **how)))
 
 
-def test_a_complex_step_needs_no_choice() -> None:
+def test_complex_step_is_accurate_at_any_magnitude() -> None:
     points = np.array([1e-200, 1e-3, 1.0, 1e200])
-    found = quotients("y = log(x)", points, "complex-step")
+    found = difference_quotients("y = log(x)", points, "complex-step")
     np.testing.assert_allclose(found, 1 / points, rtol=1e-12)
 
 
@@ -121,7 +122,7 @@ METHODS = [
     rows=st.lists(st.tuples(*[COORDINATES] * 4), min_size=1, max_size=3),
     mean=st.booleans(),
 )
-def test_a_single_point_equals_its_row_of_a_batch(
+def test_single_point_matches_its_row_of_a_batch(
     method: str, options: dict, texts: tuple[str, str], rows: list, mean: bool
 ) -> None:
     """Numbers and arrays, with samples that depend on each other when there is one of them."""
@@ -138,7 +139,7 @@ def test_a_single_point_equals_its_row_of_a_batch(
             np.testing.assert_array_equal(found[name][row], single[name])
 
 
-def test_central_differences_evaluate_the_graph_twice_for_each_parameter() -> None:
+def test_central_differences_use_two_evaluations_per_parameter() -> None:
     tape = cgprimer.tape(cgprimer.parse("h = p*x + q*x + r; y = sin(h)^2"))
     program = cgprimer.differentiate(tape, method="finite-difference")
     assert (program.pass_count, program.operation_count) == (2 * 3, 2 * 3 * len(tape))

@@ -23,7 +23,7 @@ def ladder(rungs: int) -> cgprimer.ExpressionGraph:
     return cgprimer.parse(lines)
 
 
-def test_too_many_paths_are_counted_and_not_walked():
+def test_path_limit_is_checked_before_enumerating_paths():
     with refused(PathLimitError, "1,048,576 paths ... 10,000 ... `limit=N`"):
         cgprimer.gradient(ladder(20), method="path-sum")
     with refused(PathLimitError, "10^60"):
@@ -40,7 +40,7 @@ def test_too_many_paths_are_counted_and_not_walked():
     ["abs(p)", "relu(p)", "max(p, 2)", "min(p, 2)", "clamp(p, 0, 1)", "leaky_relu(p)",
      "logaddexp(p, 2)", "heaviside(p)", "step(p)", "less(p, 2)"],
 )  # fmt: skip
-def test_complex_steps_refuse_kinks(text):
+def test_complex_step_rejects_non_analytic_functions(text):
     graph, at = cgprimer.parse(f"xw = sin({text})*q"), {"p": 0.5, "q": 2.0}
     how = {"method": "finite-difference", "scheme": "complex-step"}
     with pytest.raises(DifferentiationError, match=f"'{text.partition('(')[0]}'") as caught:
@@ -52,7 +52,7 @@ def test_complex_steps_refuse_kinks(text):
 
 
 @pytest.mark.parametrize("text", ["log(p)", "sqrt(p)", "acosh(p)", "asin(p)", "p^0.5", "p^100"])
-def test_complex_steps_do_not_leave_the_real_line(text):
+def test_complex_step_is_nan_outside_the_real_domain(text):
     """Where the function has no real value there is no slope: not the one of another branch."""
     how = {"method": "finite-difference", "scheme": "complex-step"}
     found = cgprimer.gradient(cgprimer.parse(f"xw = {text}"), {"p": -1.1}, **how)
@@ -74,13 +74,13 @@ def test_complex_steps_do_not_leave_the_real_line(text):
         ({"engine": "numpi"}, "'numpi' ... 'numpy'"),
     ],
 )
-def test_wrong_names_come_with_a_hint(how, contains):
+def test_unknown_names_raise_with_a_suggestion(how, contains):
     with refused(UsageError, contains) as caught:
         cgprimer.gradient(GRAPH, **how)
     assert caught.value.exit_code == 2
 
 
-def test_a_graph_without_parameters_is_differentiated_with_respect_to_its_inputs():
+def test_wrt_defaults_to_inputs_without_parameters():
     graph = cgprimer.parse("input y = 3; xw = xa^2*y")
     assert cgprimer.gradient(graph, {"xa": 2}) == {"y": 4.0, "xa": 12.0}
     assert cgprimer.hessian(graph, {"xa": 2})["xa"] == {"y": 4.0, "xa": 6.0}
@@ -88,13 +88,13 @@ def test_a_graph_without_parameters_is_differentiated_with_respect_to_its_inputs
     assert all(f"bar_{name}" in str(program) for name in ("y", "xa"))
 
 
-def test_what_the_target_does_not_need_may_be_missing():
+def test_values_not_needed_by_the_target_are_optional():
     graph = cgprimer.parse("xb = ab*xa; xc = cd*xa")
     assert cgprimer.gradient(graph, {"xa": 2.0, "ab": 1.0}, of="xb") == {"ab": 2.0, "cd": 0.0}
 
 
 @pytest.mark.parametrize("method", cgprimer.methods())
-def test_nothing_leads_from_there_to_here(method):
+def test_derivative_is_zero_without_a_path(method):
     graph = cgprimer.parse("xb = p*xa; xc = q*xb; xd = r*xa")
     at = {"xa": 2.0, "p": 3.0, "q": 5.0, "r": 7.0}
     names = ("p", "q", "r", "xa", "xb", "xc", "xd")
@@ -112,13 +112,13 @@ def test_nothing_leads_from_there_to_here(method):
         (["ab", "xx"], "forward-over-symbolic", "'xx'"),  # formulas have no inner variables
     ],
 )
-def test_second_derivatives_need_a_first_in_one_run(wrt, method, contains):
+def test_hessian_rejects_unsupported_method_pairs(wrt, method, contains):
     with refused(UsageError, contains):
         cgprimer.hessian(GRAPH, wrt=wrt, method=method)
 
 
 @pytest.mark.parametrize("wrong", ["xw = k*xa", None, ["xw = k*xa"]])
-def test_a_text_is_no_graph(wrong):
+def test_non_graph_argument_raises(wrong):
     for call in (cgprimer.gradient, cgprimer.tape, cgprimer.compare, cgprimer.trace, cgprimer.draw):
         with refused(cgprimer.CgprimerError, "graph ... cgprimer.parse"):
             call(wrong)
@@ -137,14 +137,12 @@ def test_a_text_is_no_graph(wrong):
         ("xs = sigmoid(k); xw = softplus(k)", {"k": 1e3}, {"xs": {"k": 0.0}, "xw": {"k": 1.0}}),
     ],
 )
-def test_poles_undefined_constants_and_large_numbers_spoil_no_derivative(
-    text, at, expected, method
-):
+def test_non_finite_values_do_not_contaminate_other_derivatives(text, at, expected, method):
     assert cgprimer.jacobian(cgprimer.parse(text), at, method=method) == expected
 
 
 @pytest.mark.parametrize("name", ["max", "min"])
-def test_slopes_of_two_that_are_equal_add_up_to_one_however_formulas_are_rounded(name: str) -> None:
+def test_symbolic_max_and_min_split_the_gradient_at_rounded_ties(name: str) -> None:
     """sympy writes a - b and b - a in its own order: each was the larger one, or neither was."""
     graph = cgprimer.parse(
         "va = where(less(k, 1), 2*k, 0); vb = where(less(k, 2), 2*k, 0); xw ="

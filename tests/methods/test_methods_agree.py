@@ -13,7 +13,7 @@ import cgprimer
 from cgprimer.errors import ExpressionSwellError, PathLimitError
 from tests.approval import approved
 from tests.methods.graph_strategies import Case, cases, graphs
-from tests.methods.slopes import moved, second_slopes, slopes
+from tests.methods.slopes import evaluate_shifted, reference_gradient, reference_hessian
 
 # Exact methods do the same additions and multiplications in another order: a few hundred
 # roundings of the largest number among them (see graph_strategies.magnitude).
@@ -45,12 +45,12 @@ def assert_near(case: Case, found: dict, expected: dict, tolerance: float, what:
 
 @quick
 @given(case=cases(), target=st.integers(0, 7))
-def test_methods_give_the_slopes(case, target):
+def test_gradients_match_difference_quotients(case, target):
     """Of any vertex, with respect to everything, inner vertices included."""
     of = list(case.graph.definitions)[-1 - target % len(case.graph.definitions)]
-    value = float(moved(case.graph, case.at, {}, of))
+    value = float(evaluate_shifted(case.graph, case.at, {}, of))
     assert abs(case.graph.evaluate(case.at)[of] - value) <= 1e-12 * case.scale
-    expected = slopes(case.graph, case.at, case.names, of)
+    expected = reference_gradient(case.graph, case.at, case.names, of)
     # Adjoints of another vertex are no part of the case's scale; they are bounded by its square.
     scale = case.scale if of in case.graph.outputs else case.scale**2
     for method, options in METHODS:
@@ -68,7 +68,7 @@ def test_methods_give_the_slopes(case, target):
 @given(case=cases(most=4))
 def test_hessians_match_second_differences_on_random_graphs(case):
     names = (*case.graph.inputs, *case.graph.parameters)
-    expected = second_slopes(case.graph, case.at, names)
+    expected = reference_hessian(case.graph, case.at, names)
     largest = max(abs(value) for row in expected.values() for value in row.values())
     near = replace(case, scale=max(case.scale, largest))
     for method in (
@@ -85,7 +85,7 @@ def test_hessians_match_second_differences_on_random_graphs(case):
 
 @quick
 @given(graph=graphs())
-def test_what_methods_cost(graph):
+def test_pass_and_operation_counts(graph):
     """Baur and Strassen: the gradient costs a small multiple of the value, whatever n is.
 
     The multiple depends on what counts as an operation. Here a function such as asinh or a
@@ -114,7 +114,7 @@ def test_what_methods_cost(graph):
     [*((m, {}) for m in cgprimer.methods()), ("forward", {"carry": True})],
     ids=str,
 )
-def test_a_printed_program_names_its_derivatives(method: str, options: dict[str, bool]) -> None:
+def test_printed_derivative_program(method: str, options: dict[str, bool]) -> None:
     graph = cgprimer.parse("xb = sin(k*xa)/xa; xc = xb^2 + xb*xa; xw = exp(xc)/(m - xb)")
     tape = cgprimer.tape(graph)
     printed = str(cgprimer.differentiate(tape, wrt=["k", "xa"], method=method, **options))

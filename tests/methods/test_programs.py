@@ -12,7 +12,7 @@ import pytest
 import cgprimer
 from cgprimer.core.evaluation.runner import Runner
 from tests.approval import refused
-from tests.methods.slopes import second_slopes
+from tests.methods.slopes import reference_hessian
 
 SMOOTH = cgprimer.parse(
     "input xa = 0.7, xb = -0.4; parameter p = 1.2, q = 0.3;"
@@ -27,11 +27,11 @@ def as_matrix(found, names) -> np.ndarray:
     return np.array([[found[a][b] for b in names] for a in names])
 
 
-REFERENCE = as_matrix(second_slopes(SMOOTH, SMOOTH.values, NAMES), NAMES)
+REFERENCE = as_matrix(reference_hessian(SMOOTH, SMOOTH.values, NAMES), NAMES)
 
 
 @pytest.mark.parametrize("method", [*COMBINATIONS, *INNER])
-def test_every_method_over_every_method(method):
+def test_hessian_by_every_method_pair(method):
     found = as_matrix(cgprimer.hessian(SMOOTH, wrt=NAMES, method=method), NAMES)
     tolerance = 1e-8 if method.startswith("finite-difference") else 1e-13
     np.testing.assert_allclose(found, REFERENCE, rtol=0, atol=tolerance)
@@ -55,7 +55,7 @@ def test_second_derivatives_of_powers_at_zero(method):
 
 
 @pytest.mark.parametrize("method", cgprimer.methods())
-def test_jacobian_of_several_outputs(method):
+def test_jacobian_of_multiple_outputs(method):
     graph = cgprimer.parse("xb = p*xa^2; xc = sin(q)*xb; xd = p + q; xe = xc*xd; output xb, xc, xe")
     at, names = {"p": 1.5, "q": 0.5, "xa": 2.0}, ("p", "q", "xa")
     found = cgprimer.jacobian(graph, at, wrt=names, method=method)
@@ -78,7 +78,7 @@ LECTURE = cgprimer.parse(
 )
 
 
-def test_every_edge_has_its_partial_even_where_it_is_zero():
+def test_partials_include_zero_valued_edges():
     edges = cgprimer.partials(LECTURE)
     assert edges.variable_to_variable == {
         ("xx", "xa"): 1.0, ("xy", "xa"): 4.0, ("xy", "xx"): 1.0, ("xz", "xx"): 2.0,
@@ -92,7 +92,7 @@ def test_every_edge_has_its_partial_even_where_it_is_zero():
     assert edges.variable_to_parameter == {("xw", "k"): 1.0}
 
 
-def test_forward_mode_twice_keeps_its_two_directions_apart():
+def test_nested_forward_mode_has_no_perturbation_confusion():
     """The first program's tape has the direction of its tangents as scalars; another forward
     sweep over it has a direction of its own, and must not take the first one's for it.
     """
@@ -115,13 +115,13 @@ def test_forward_mode_twice_keeps_its_two_directions_apart():
     ["forward-over-reverse", "reverse-over-forward", "reverse", "forward",
      "path-sum-over-reverse", "symbolic-over-reverse", "reverse-over-path-sum"],
 )  # fmt: skip
-def test_hessian_by_inner_variables(method):
+def test_hessian_with_respect_to_intermediate_variables(method):
     """By hand: xw = cd*xx + xz^3, so d2xw/dxz2 = 6 xz, and xx moves xz by ab + bc = 3."""
     found = cgprimer.hessian(LECTURE, wrt=["xz", "xx"], method=method)
     assert found == {"xz": {"xz": 16.5, "xx": 49.5}, "xx": {"xz": 49.5, "xx": 148.5}}
 
 
-def test_by_an_inner_variable_beside_the_way_there_is_nothing_to_differentiate():
+def test_second_derivatives_reject_variables_without_a_path_to_the_output():
     """The tape of the gradient does not have it: that was said, of a name that there is."""
     graph, at = cgprimer.parse("xv = k*xa^2; xu = k + xa; output xu, xv"), {"k": 1, "xa": 2}
     for second in (
@@ -136,7 +136,7 @@ GRAPH = cgprimer.parse(
     "input xa, xb; parameter p = 0.8, q = -0.3; xu = sin(p*xa) + q*xb; xw = exp(xu)*xu + p*q*xa"
 )
 SCALARS = {"p": 0.8, "q": -0.3}
-MOVED = ("p", "q", "xa", "xb", "xu")
+WRT = ("p", "q", "xa", "xb", "xu")
 
 
 def columns(samples: int) -> dict[str, np.ndarray]:
@@ -145,11 +145,11 @@ def columns(samples: int) -> dict[str, np.ndarray]:
 
 
 def program(method: str):
-    return cgprimer.differentiate(cgprimer.tape(GRAPH), wrt=MOVED, method=method)
+    return cgprimer.differentiate(cgprimer.tape(GRAPH), wrt=WRT, method=method)
 
 
 @pytest.mark.parametrize("method", ["reverse", "forward", "path-sum", "symbolic"])
-def test_the_sum_is_the_sum_of_all_samples(method):
+def test_sum_reduction_adds_per_sample_derivatives(method):
     how = [{"engine": "numpy", "reduction": reduction} for reduction in ("none", "sum")]
     each, summed = (Runner(program(method), **options) for options in how)
     size = each.execute.block_size
@@ -162,7 +162,7 @@ def test_the_sum_is_the_sum_of_all_samples(method):
         assert float(total.values["xw"]) == pytest.approx(np.sum(rows.values["xw"]), rel=1e-12)
 
 
-def test_results_are_nobody_elses_memory():
+def test_results_do_not_share_memory():
     data = columns(10)
     run = Runner(program("reverse"), engine="numpy")
     first = run(data, SCALARS, 10).derivatives["xw", "p"]
@@ -193,7 +193,7 @@ def long_chain() -> cgprimer.ExpressionGraph:
         ("finite-difference", {"scheme": "complex-step"}),
     ],
 )
-def test_a_chain_of_two_thousand_expressions(long_chain, method, options):
+def test_long_chain_does_not_need_recursion(long_chain, method, options):
     """No method calls itself for every vertex: 2,000 are twice Python's limit."""
     x, slope = 0.5 * 0.3, 0.5  # of x1 with respect to x0
     for _ in range(1, LONG - 1):
@@ -206,7 +206,7 @@ def test_a_chain_of_two_thousand_expressions(long_chain, method, options):
     assert found["x0"] == pytest.approx(slope, rel=tolerance)
 
 
-def test_nothing_keeps_a_graph_alive():
+def test_graph_is_garbage_collected():
     gc.collect()
     gc.freeze()  # so that the second collection has few objects to visit
     try:

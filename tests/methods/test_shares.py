@@ -56,7 +56,7 @@ def names(graph: cgprimer.ExpressionGraph) -> tuple[str, ...]:
 @given(cases())
 @example(Case(MERGED, {"xa": 0.5}, 1.0))
 @example(Case(CONSTANT, {"xa": 0.5}, 1.0))
-def test_shares_of_reverse_mode_add_up_to_the_adjoints(case: Case) -> None:
+def test_reverse_mode_contributions_sum_to_adjoints(case: Case) -> None:
     graph, at = case.graph, case.at
     program = reverse(graph)
     values = numbers(program.tape, at, {})
@@ -72,7 +72,7 @@ def test_shares_of_reverse_mode_add_up_to_the_adjoints(case: Case) -> None:
 @given(cases())
 @example(Case(MERGED, {"xa": 0.5}, 1.0))
 @example(Case(CONSTANT, {"xa": 0.5}, 1.0))
-def test_shares_of_forward_mode_add_up_to_the_tangents(case: Case) -> None:
+def test_forward_mode_contributions_sum_to_tangents(case: Case) -> None:
     graph, at = case.graph, case.at
     seeded = names(graph)[0]
     tape = cgprimer.differentiate(
@@ -84,9 +84,7 @@ def test_shares_of_forward_mode_add_up_to_the_tangents(case: Case) -> None:
 
 @pytest.mark.parametrize("graph", [LECTURE, MERGED, CONSTANT])
 @pytest.mark.parametrize("operations", [False, True])
-def test_a_sweep_along_edges_gives_the_gradient(
-    graph: cgprimer.ExpressionGraph, operations: bool
-) -> None:
+def test_edge_tape_computes_the_gradient(graph: cgprimer.ExpressionGraph, operations: bool) -> None:
     primal, (output,) = cgprimer.tape(graph), graph.outputs
     at = {name: AT[name] for name in names(graph)}
     back = edge_tape(primal, of=output, operations=operations)
@@ -101,7 +99,7 @@ def test_a_sweep_along_edges_gives_the_gradient(
     assert values[forth.totals[primal.index(output)]] == pytest.approx(exact["xa"], rel=1e-14)
 
 
-def test_shares_are_gone_from_what_engines_run() -> None:
+def test_optimized_tapes_drop_contributions() -> None:
     program = reverse(LECTURE)
     assert optimize(program.tape).shares == ()
     assert len(optimize(program.tape)) == len(optimize(replace(program.tape, shares=())))

@@ -46,7 +46,7 @@ EDGES = read_edges()
 
 
 @pytest.mark.parametrize("name", EDGES)
-def test_values_and_slopes_at_awkward_points(name: str) -> None:
+def test_values_and_derivatives_at_edge_cases(name: str) -> None:
     """Numbers take another way through the package than arrays do."""
     row = find_primitive(name)
     points = np.transpose([operands for operands, *_ in EDGES[name]])
@@ -60,7 +60,7 @@ def test_values_and_slopes_at_awkward_points(name: str) -> None:
 
 
 @pytest.mark.parametrize("exponent", [0, 1, 2, 3, -1, 0.5])
-def test_a_power_with_a_written_exponent_has_the_edges_of_the_row(exponent):
+def test_constant_exponent_matches_variable_exponent(exponent):
     """``x^2`` is multiplied out before it runs: that must not move an edge."""
     at = {"pa": np.array([0.0, -0.0, 1.0, -2.0, inf, -inf, nan])}
     written, given_ = cgprimer.parse(f"xw = pa^{exponent}"), cgprimer.parse("xw = pa^pb")
@@ -76,7 +76,7 @@ def relative_error(found: float, expected: mpmath.mpf) -> mpmath.mpf:
 
 
 @pytest.mark.parametrize("name", ["expm1", "log1p", "sinh", "tanh", "asinh", "atanh", "sin", "erf"])
-def test_digits_are_kept_near_zero(name):
+def test_relative_accuracy_near_zero(name):
     row, function = find_primitive(name), symbolic_arithmetic.mpmath_function(name)
     points = [1e-3, -1e-6, 1e-9, 1e-12, -1e-15, 1e-200]
     with mpmath.workdps(300):  # enough digits that 1 + 1e-200 is not 1
@@ -85,7 +85,7 @@ def test_digits_are_kept_near_zero(name):
 
 
 @pytest.mark.parametrize("name", ["asin", "acos", "atanh", "acosh", "asech", "asec", "acsc"])
-def test_slopes_are_right_close_to_the_edge(name):
+def test_derivatives_near_domain_boundaries(name):
     row, function = find_primitive(name), symbolic_arithmetic.mpmath_function(name)
     outside = name in ("acosh", "asec", "acsc")
     for gap in (2.0**-20, 2.0**-40, 2.0**-52 if outside else 2.0**-53):
@@ -106,7 +106,7 @@ def special_points(arity: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=ids)
-def test_nothing_raises_or_warns_on_any_float(row):
+def test_special_floats_do_not_raise_or_warn(row):
     points = special_points(row.arity)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -120,7 +120,7 @@ def test_nothing_raises_or_warns_on_any_float(row):
 
 
 @pytest.mark.parametrize("row", ROWS, ids=ids)
-def test_one_sample_at_a_time_has_numpys_values(row):
+def test_float_functions_match_numpy(row):
     """Python's own floats: Python raises where IEEE 754 has a value."""
     function, points = float_arithmetic.float_function(row.name), special_points(row.arity)
     with np.errstate(all="ignore"):

@@ -31,7 +31,7 @@ def registered():
 
 
 @pytest.mark.parametrize("method", [m for m in cgprimer.methods() if m != "symbolic"])
-def test_a_function_with_its_true_derivative_works_in_all_methods(registered, method):
+def test_registered_primitive_works_in_all_methods(registered, method):
     registered(
         "swish", lambda a: a / (1 + np.exp(-a)),
         partials="sigmoid(a) + a*sigmoid(a)*(1 - sigmoid(a))",
@@ -46,19 +46,19 @@ def test_a_function_with_its_true_derivative_works_in_all_methods(registered, me
     np.testing.assert_allclose(found, expected, rtol=tolerance)
 
 
-def test_an_alias_is_read_as_the_function_that_it_stands_for():
+def test_alias_is_equivalent_to_its_function():
     for names in ALIASES.items():
         graph, same = (cgprimer.parse(f"xw = {name}(xa)^2") for name in names)
         assert str(cgprimer.tape(graph)) == str(cgprimer.tape(same)), names
 
 
-def test_a_registered_function_takes_the_place_of_an_alias(registered):
+def test_registered_primitive_overrides_an_alias(registered):
     registered("ln", lambda a: 2 * a, partials="2")
     assert cgprimer.gradient(cgprimer.parse("xw = ln(k)"), {"k": 3.0}) == {"k": 2.0}
 
 
 @pytest.mark.parametrize("method", TABLE_METHODS)
-def test_case_a7_a_straight_through_byte(registered, method):
+def test_case_a7_straight_through_estimator(registered, method):
     """Forward truncates to an unsigned byte; backward is 1, as if nothing had happened."""
     registered(
         "byte", lambda a: np.trunc(np.clip(a, 0, 255)), partials="1", edges="straight through"
@@ -70,14 +70,14 @@ def test_case_a7_a_straight_through_byte(registered, method):
     np.testing.assert_array_equal(found, 100 * 2 * np.array([-5.0, 0.0, 225.0]))
 
 
-def test_a_partial_may_name_operands_and_result_only():
+def test_partials_reject_unknown_names():
     for partials, name in (("cos(x)", "'x'"), ("b", "'b'"), (("1", "c"), "'c'")):
         with refused(UsageError, name):
             register_primitive("mine", np.sin, partials=partials)
     assert "mine" not in {row.name for row in primitives()}
 
 
-def test_names_that_are_taken():
+def test_registering_an_existing_name_raises():
     for name in ("sin", "add", "pow", "log", "log_base", "stop_gradient"):
         row = find_primitive(name)
         with pytest.raises(UsageError, match="already"):
@@ -85,13 +85,13 @@ def test_names_that_are_taken():
         assert find_primitive(name) is row
 
 
-def test_names_that_no_function_can_have():
+def test_registering_an_invalid_name_raises():
     for name in ("a", "b", "c", "out", "", "2x", "my sine", "f(x)", "x-y"):
         with refused(UsageError):
             register_primitive(name, np.sin, partials="1")
 
 
-def test_unregister():
+def test_unregister_primitive():
     for function, partial, slope in ((np.sin, "cos(a)", 1.0), (np.cos, "-sin(a)", 0.0)):
         register_primitive("mine", function, partials=partial)  # the name is free again
         assert cgprimer.gradient(cgprimer.parse("xw = mine(p)"), {"p": 0.0}) == {"p": slope}
@@ -102,7 +102,7 @@ def test_unregister():
             cgprimer.parse("xw = mine(p)")
 
 
-def test_a_primitive_may_return_another_type_but_never_write_to_the_data(registered):
+def test_primitive_may_change_dtype_but_not_its_inputs(registered):
     def clipped(a):
         a[a < 0] = 0
         return a
@@ -119,7 +119,7 @@ def test_a_primitive_may_return_another_type_but_never_write_to_the_data(registe
     assert data.inputs["xa"].tolist() == [-1.0, 2.0]
 
 
-def test_a_primitive_registered_again_is_compiled_again():
+def test_reregistered_primitive_is_recompiled():
     graph = None
     for factor in (2.0, 3.0):
         register_primitive("times", lambda a, f=factor: a * f, partials=str(factor))

@@ -10,7 +10,7 @@ import pytest
 import cgprimer
 from cgprimer.core.operations import Primitive, numpy_arithmetic
 from cgprimer.core.operations.symbolic_arithmetic import get_sympy_form
-from tests.methods.slopes import second_slopes, slopes
+from tests.methods.slopes import reference_gradient, reference_hessian
 from tests.primitives.row_tools import (
     OPERANDS_OF_GRAPH,
     ROWS,
@@ -24,7 +24,7 @@ from tests.primitives.row_tools import (
 )
 
 # What flows back through it is not the slope of its value, on purpose.
-HONEST = [row for row in ROWS if row.name != "stop_gradient"]
+DIFFERENTIABLE = [row for row in ROWS if row.name != "stop_gradient"]
 
 
 def error(found: float, expected: float) -> float:
@@ -32,8 +32,8 @@ def error(found: float, expected: float) -> float:
     return abs(found - expected) / max(1.0, abs(expected))
 
 
-@pytest.mark.parametrize("row", HONEST, ids=ids)
-def test_partials_are_the_slopes(row):
+@pytest.mark.parametrize("row", DIFFERENTIABLE, ids=ids)
+def test_partials_match_difference_quotients(row):
     """Compare with slopes of the row's form in mpmath.
 
     The tolerance is relative to the larger of 1 and the slope: ``1 - out*out`` is right to a few
@@ -42,13 +42,13 @@ def test_partials_are_the_slopes(row):
     points, names = random_points(row, 12), OPERANDS_OF_GRAPH[: row.arity]
     found = np.transpose(partials_by_reverse(row, points))
     for operands, partials in zip(points.T, found, strict=True):
-        expected = [*slopes(one_line(row), at(row, operands), names).values()]
+        expected = [*reference_gradient(one_line(row), at(row, operands), names).values()]
         assert max(map(error, partials, expected)) <= 1e-13, (operands, partials, expected)
 
 
 @pytest.mark.parametrize("row", [r for r in ROWS if get_sympy_form(r) is not None], ids=ids)
-def test_sympys_form_has_the_values(row):
-    """Its derivatives are the method's: test_every_method_gives_the_slope."""
+def test_sympy_form_matches_numpy(row):
+    """Its derivatives are the method's: test_gradients_by_every_method."""
     import sympy
 
     symbols = sympy.symbols("a b c", real=True)[: row.arity]
@@ -60,18 +60,18 @@ def test_sympys_form_has_the_values(row):
         assert same(float(value), expected, tolerance=1e-12), operands
 
 
-def smooth(row: Primitive) -> tuple[str, ...]:
+def differentiable_operands(row: Primitive) -> tuple[str, ...]:
     """The operands with slopes: the condition of ``where``, drawn at 0 too, jumps there."""
     return OPERANDS_OF_GRAPH[row.name == "where" : row.arity]
 
 
-@pytest.mark.parametrize("row", HONEST, ids=ids)
-def test_every_method_gives_the_slope(row):
+@pytest.mark.parametrize("row", DIFFERENTIABLE, ids=ids)
+def test_gradients_by_every_method(row):
     """Inside a product and a square, so that value and derivative both count."""
-    names = smooth(row)
+    names = differentiable_operands(row)
     graph = cgprimer.parse(f"{one_line(row)}; xs = xw^2 + pa*xw; output xs")
     points = random_points(row, 5, seed=4)
-    expected = [slopes(graph, at(row, p), names) for p in points.T]
+    expected = [reference_gradient(graph, at(row, p), names) for p in points.T]
     for method in cgprimer.methods():
         found = cgprimer.gradient(graph, at(row, points), wrt=names, method=method)
         tolerance = 1e-5 if method == "finite-difference" else 1e-12
@@ -80,12 +80,12 @@ def test_every_method_gives_the_slope(row):
             assert max(error(f, e[name]) for f, e in pairs) <= tolerance, (method, name)
 
 
-@pytest.mark.parametrize("row", HONEST, ids=ids)
-def test_second_derivatives_of_every_row(row):
+@pytest.mark.parametrize("row", DIFFERENTIABLE, ids=ids)
+def test_second_derivatives_by_several_methods(row):
     """The texts are differentiated again, by several routes."""
-    names = smooth(row)
+    names = differentiable_operands(row)
     graph, points = one_line(row), random_points(row, 4, seed=5)
-    expected = [second_slopes(graph, at(row, p), names) for p in points.T]
+    expected = [reference_hessian(graph, at(row, p), names) for p in points.T]
     for method in ("forward-over-reverse", "reverse-over-forward", "path-sum", "symbolic",
                    "finite-difference-over-reverse"):  # fmt: skip
         found = cgprimer.hessian(graph, at(row, points), wrt=names, method=method)
@@ -96,7 +96,7 @@ def test_second_derivatives_of_every_row(row):
 
 
 @pytest.mark.parametrize("row", ROWS, ids=ids)
-def test_single_precision_stays_single(row):
+def test_float32_is_preserved(row):
     points = random_points(row, 4, seed=6).astype(np.float32)
     with np.errstate(all="ignore"):
         found = numpy_arithmetic.numpy_function(row.name)(*points)

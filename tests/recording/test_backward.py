@@ -16,7 +16,7 @@ from cgprimer.recording import cached_passes
 from tests.approval import refused, warned
 
 
-def test_the_two_path_notes() -> None:
+def test_two_path_example_of_the_lecture() -> None:
     """The example two_path_gradients prints them, too."""
     values = [Value(v) for v in (2.0, 3.0, -1.0, 0.5, 4.0)]
     a, w1, w2, w3, w4 = values
@@ -35,7 +35,7 @@ def test_the_two_path_notes() -> None:
     assert a.grad == 0.0
 
 
-def test_the_sine_chain() -> None:
+def test_sine_chain_example() -> None:
     start = np.linspace(0, 2 * np.pi, 25)
     w, b = Value(start, name="w"), Value(start, name="b")
     out = (3.0 * w + b).sin()
@@ -48,7 +48,7 @@ def test_the_sine_chain() -> None:
 
 
 @pytest.mark.parametrize("start", [2.0, np.array([1.0, 2.0])])
-def test_a_graph_is_freed_by_its_pass_and_says_so_the_second_time(start: object) -> None:
+def test_second_backward_through_a_freed_graph_raises(start: object) -> None:
     x = Value(start)
     y = x * x
     loss = y.sum()
@@ -69,7 +69,7 @@ def test_a_graph_is_freed_by_its_pass_and_says_so_the_second_time(start: object)
         (3.0, "x.data -= 1.0"),
     ],
 )
-def test_data_that_a_pass_needs_may_not_change_before_it(start: Any, change: str) -> None:
+def test_in_place_modification_before_backward_raises(start: Any, change: str) -> None:
     x = Value(start, name="x")
     (x * x).sum().backward()
     np.testing.assert_array_equal(x.grad, 2.0 * np.array(start))
@@ -79,7 +79,7 @@ def test_data_that_a_pass_needs_may_not_change_before_it(start: Any, change: str
         y.backward()
 
 
-def test_an_array_that_a_graph_uses_is_read_only_until_the_pass() -> None:
+def test_arrays_saved_for_backward_are_read_only() -> None:
     x, data = Value([1.0, 2.0]), Value([3.0, 4.0], requires_grad=False)
     held, inputs = x.data, data.data
     held[0] = 3.0
@@ -97,7 +97,7 @@ def test_an_array_that_a_graph_uses_is_read_only_until_the_pass() -> None:
     assert (x.data.tolist(), data.data.tolist()) == ([2.0, 2.0], [1.0, 4.0])
 
 
-def test_parameters_may_change_after_a_forward_pass_without_a_backward_pass() -> None:
+def test_parameters_can_be_updated_after_forward_without_backward() -> None:
     w, x = Value(np.ones(3)), np.arange(3.0)
     for step in range(3):
         ((w * x) ** 2).sum().backward()
@@ -112,7 +112,7 @@ def test_parameters_may_change_after_a_forward_pass_without_a_backward_pass() ->
     np.testing.assert_allclose(w.data, [1.0, 0.8**3, 0.2**3])
 
 
-def test_an_array_is_released_when_data_are_assigned_or_a_transform_ends() -> None:
+def test_arrays_are_writeable_after_assignment_or_transform() -> None:
     x, w = Value([1.0, 2.0]), Value([3.0, 4.0])
     _ = x * 2.0
     x.data = np.array(x.data)
@@ -124,7 +124,7 @@ def test_an_array_is_released_when_data_are_assigned_or_a_transform_ends() -> No
     assert (x.data.tolist(), w.data.tolist()) == ([5.0, 2.0], [0.0, 3.0])
 
 
-def test_writing_into_a_view_is_noticed_or_changes_nothing_else() -> None:
+def test_views_cannot_modify_saved_arrays() -> None:
     x = Value([1.0, 2.0])
     turned = x.reshape(2, 1)
     y = (x * x).sum()
@@ -136,7 +136,7 @@ def test_writing_into_a_view_is_noticed_or_changes_nothing_else() -> None:
     np.testing.assert_array_equal(x.grad, [2.0, 4.0])
 
 
-def test_a_view_that_nobody_recorded_is_nobody_elses() -> None:
+def test_views_created_under_no_grad_do_not_alias_saved_arrays() -> None:
     for wanted in (True, False):
         x, w = Value(np.ones((2, 2))), Value([[1.0, 2.0], [3.0, 4.0]], requires_grad=wanted)
         with no_grad():
@@ -148,7 +148,7 @@ def test_a_view_that_nobody_recorded_is_nobody_elses() -> None:
 
 
 @pytest.mark.parametrize("step", [0.5, 2, np.float32(0.5), np.array([1.0, 2.0])])
-def test_an_update_writes_into_the_array_without_recording_and_makes_a_value_with_it(
+def test_in_place_update_with_and_without_recording(
     step: Any,
 ) -> None:
     w = Value(np.ones((3, 2)))
@@ -169,7 +169,7 @@ def test_an_update_writes_into_the_array_without_recording_and_makes_a_value_wit
     assert same.grad.tolist() == np.ones((3, 2)).tolist()
 
 
-def test_nothing_flows_back_through_what_has_no_slope_infinities_neither() -> None:
+def test_comparisons_block_infinite_gradients() -> None:
     x = Value(0.0)
     kept = x.log()  # -inf, with the slope inf
     y = x * 2.0 + Value(np.where(kept < 0.0, 1.0, 0.0), requires_grad=False)
@@ -178,7 +178,7 @@ def test_nothing_flows_back_through_what_has_no_slope_infinities_neither() -> No
 
 
 @pytest.mark.slow
-def test_a_million_operations_need_no_recursion() -> None:
+def test_backward_of_a_million_operations() -> None:
     x, b = Value(0.1), Value(0.999)
     y = x
     for _ in range(500_000):
@@ -188,7 +188,7 @@ def test_a_million_operations_need_no_recursion() -> None:
     del y
 
 
-def test_a_result_is_read_only_and_its_change_in_place_is_noticed() -> None:
+def test_results_are_read_only_and_in_place_changes_raise() -> None:
     for used in (lambda y: y.sum(), lambda y: y):
         y = Value([1.0, 2.0]).exp()
         with pytest.raises(ValueError, match="read-only"):
@@ -199,7 +199,7 @@ def test_a_result_is_read_only_and_its_change_in_place_is_noticed() -> None:
             used(y).backward(np.ones(used(y).shape))
 
 
-def test_numbers_on_the_way_have_their_gradient_beside_arrays_and_inner_arrays_none() -> None:
+def test_intermediate_scalars_have_gradients_but_arrays_do_not() -> None:
     x = Value([1.0, 2.0])
     y = x * 3.0
     s = y.sum()
@@ -214,7 +214,7 @@ def test_numbers_on_the_way_have_their_gradient_beside_arrays_and_inner_arrays_n
     assert x.grad.tolist() == [2.0, 2.0]
 
 
-def test_a_step_called_with_a_gradient_returns_those_of_its_operands() -> None:
+def test_grad_fn_returns_operand_gradients() -> None:
     a, b = Value(3.0, name="a"), Value(2.0, name="b")
     assert (a * b).grad_fn(10.0) == (20.0, 30.0)
     assert (a * a).grad_fn(1.0) == (3.0, 3.0)
@@ -226,7 +226,7 @@ def test_a_step_called_with_a_gradient_returns_those_of_its_operands() -> None:
     np.testing.assert_array_equal(of_w, [[4, 4, 4], [6, 6, 6]])
 
 
-def test_mistakes_with_single_steps() -> None:
+def test_grad_fn_errors() -> None:
     a = Value([1.0, 2.0], name="a")
     y = (a * a).sum()
     with pytest.raises(DifferentiationError, match="shape"):
@@ -265,7 +265,7 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @contextlib.contextmanager
-def step_by_step() -> Iterator[None]:
+def caching_disabled() -> Iterator[None]:
     """Keep no passes, and use none that are kept."""
     recent, cached_passes._recent = cached_passes._recent, {}
     largest, cached_passes._MAX_VALUES = cached_passes._MAX_VALUES, 0
@@ -277,14 +277,14 @@ def step_by_step() -> Iterator[None]:
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_the_same_pass_again(name: str, dtype: Any) -> None:
+def test_cached_pass_matches_uncached_pass(name: str, dtype: Any) -> None:
     cached_passes._passes_by_structure.clear()
     cached_passes._recent.clear()
     random = np.random.default_rng(0)
     for _ in range(4):
         leaves = [Value(random.normal(size=s).astype(dtype)) for s in ((4, 5), (5,))]
         gradients = []
-        for context in (contextlib.nullcontext(), step_by_step()):
+        for context in (contextlib.nullcontext(), caching_disabled()):
             for leaf in leaves:
                 leaf.zero_grad()
             with context:
@@ -297,45 +297,45 @@ def test_the_same_pass_again(name: str, dtype: Any) -> None:
     assert any(isinstance(p, cached_passes.CachedPass) for p in kept)
 
 
-def _computed_in_turn(odd: bool, x: Value, y: Value) -> Value:
+def _reordered_operands(odd: bool, x: Value, y: Value) -> Value:
     first, second = (x * 2.0, y * 3.0) if odd else reversed((y * 3.0, x * 2.0))
     return first * second
 
 
-def _computed_twice(odd: bool, x: Value, y: Value) -> Value:
+def _reused_or_recomputed(odd: bool, x: Value, y: Value) -> Value:
     once = x * y
     return once * (once if odd else x * y)
 
 
-def _given(odd: bool, x: Value, y: Value) -> Value:
+def _wrapped_or_plain_constants(odd: bool, x: Value, y: Value) -> Value:
     base, exponent = x.data + 0.5, np.array([3.0, 1.25])
     if odd:
         return (x * base) ** Value(exponent, requires_grad=False)
     return (x * Value(base, requires_grad=False)) ** exponent
 
 
-ALIKE: dict[str, Callable[[bool, Value, Value], Value]] = {
+SIMILAR_GRAPHS: dict[str, Callable[[bool, Value, Value], Value]] = {
     "shared": lambda odd, x, y: x * (x if odd else y),
-    "computed twice": _computed_twice,
+    "computed twice": _reused_or_recomputed,
     "constant": lambda odd, x, y: x * y * (2.0 if odd else 3.0),
     "sign of zero": lambda odd, x, y: x * y * (-0.0 if odd else 0.0),
     "shape": lambda odd, x, y: x * y,
-    "given": _given,
+    "given": _wrapped_or_plain_constants,
     "not wanted": lambda odd, x, y: x * y,
-    "order": _computed_in_turn,
+    "order": _reordered_operands,
 }
 
 
-@pytest.mark.parametrize("kind", ALIKE)
-def test_a_pass_is_not_taken_for_another(kind: str) -> None:
+@pytest.mark.parametrize("kind", SIMILAR_GRAPHS)
+def test_cached_pass_is_not_reused_for_similar_graphs(kind: str) -> None:
     """Graphs begin as the one before, and differ in one thing every second time."""
     for turn in (*range(8), 1, 1, 1, 0, 0, 0, 1):
         odd = bool(turn % 2)
         x = Value([1.0 + turn, 2.0], name="x")
         y = Value([3.0] if odd and kind == "shape" else [3.0, 4.0], name="y")
         y.requires_grad = odd or kind != "not wanted"
-        loss = ALIKE[kind](odd, x, y).sum()
-        with step_by_step():
+        loss = SIMILAR_GRAPHS[kind](odd, x, y).sum()
+        with caching_disabled():
             loss.backward(retain_graph=True)
         expected = [np.copy(v.grad) if v.requires_grad else None for v in (x, y)]
         x.zero_grad(), y.zero_grad()
@@ -343,7 +343,7 @@ def test_a_pass_is_not_taken_for_another(kind: str) -> None:
         assert [str(v.grad) for v in (x, y)] == [*map(str, expected)]  # signs of zeros, too
 
 
-def test_a_recent_pass_notices_what_was_changed_or_freed() -> None:
+def test_cached_pass_detects_changed_or_freed_graphs() -> None:
     x, y = Value([1.0, 2.0], name="x"), Value([3.0, 4.0], name="y")
 
     def computed() -> tuple[Value, Value]:
@@ -376,7 +376,7 @@ def test_a_recent_pass_notices_what_was_changed_or_freed() -> None:
         (doubled * squared).sum().backward()
 
 
-def test_a_parameter_that_is_changed_takes_nobodys_array() -> None:
+def test_in_place_update_does_not_alias_the_operand() -> None:
     w, step = Value(np.ones((4, 5))), np.full((4, 5), 0.25)
     with no_grad():
         w -= 1.0 * step

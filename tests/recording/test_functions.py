@@ -53,7 +53,7 @@ class Product(Function):
         return grad * b, grad * a
 
 
-def test_the_lectures_quantization() -> None:
+def test_quantization_example_of_the_lecture() -> None:
     x = Value([3.75, 4.5], name="x")
     y = Silly.apply(x)
     np.testing.assert_array_equal(y.data, [3.0, 4.0])
@@ -62,7 +62,7 @@ def test_the_lectures_quantization() -> None:
     np.testing.assert_array_equal(x.grad, [2.75, 3.5])
 
 
-def test_a_backward_pass_is_asked_once_and_for_each_argument() -> None:
+def test_backward_is_called_once_with_needs_input_grad() -> None:
     calls = []
 
     class Counted(Product):
@@ -95,7 +95,7 @@ class Cube(Function):
         return 3 * grad * ctx.kept**2
 
 
-def test_second_derivatives_where_arguments_were_saved_and_an_error_where_others_were() -> None:
+def test_double_backward_requires_saved_arguments() -> None:
     assert grad(grad(lambda x: Product.apply(x, x * x)))(2.0) == 12.0
     assert grad(grad(Cube.apply))(2.0) == 12.0
     with refused(DifferentiationError):
@@ -111,13 +111,13 @@ def test_second_derivatives_where_arguments_were_saved_and_an_error_where_others
         (lambda ctx, g: ("x", g), ""),
     ],
 )
-def test_wrong_gradients_are_refused(gradients: Any, said: str) -> None:
+def test_invalid_gradients_from_backward_raise(gradients: Any, said: str) -> None:
     wrong = type("Wrong", (Product,), {"backward": staticmethod(gradients)})
     with refused(cgprimer.CgprimerError, said):
         wrong.apply(Value([1.0, 2.0]), Value([3.0, 4.0])).backward(np.ones(2))
 
 
-def test_what_was_saved_stays_what_it_was() -> None:
+def test_saved_arrays_are_protected_from_in_place_changes() -> None:
     class Scaled(Function):
         @staticmethod
         def forward(ctx: Any, x: Any) -> Any:
@@ -146,7 +146,7 @@ def silly() -> Any:
     cgprimer.unregister_primitive("silly")
 
 
-def test_registered_it_is_a_function_of_the_language(silly: None) -> None:
+def test_registered_function_is_part_of_the_language(silly: None) -> None:
     graph = cgprimer.parse("xq = silly(k*xa); xw = 3*xq")
     at = {"k": 1.5, "xa": np.array([2.5, 0.5])}
     np.testing.assert_array_equal(graph.evaluate(at)["xw"], [9.0, 0.0])
@@ -159,7 +159,9 @@ def test_registered_it_is_a_function_of_the_language(silly: None) -> None:
 @pytest.mark.parametrize(
     "text", ["xw = silly(k*xa)", "parameter k[2] = 1; input xa[2] = 2; xw = sum(silly(k*xa))"]
 )
-def test_other_methods_say_that_it_may_differ(silly: None, method: str, text: str) -> None:
+def test_registered_function_supports_only_reverse_mode(
+    silly: None, method: str, text: str
+) -> None:
     graph = cgprimer.parse(text)
     at = {"k": 1.5, "xa": 2.5} if "[" not in text else {}
     with refused(DifferentiationError, "'silly'"):
@@ -168,7 +170,7 @@ def test_other_methods_say_that_it_may_differ(silly: None, method: str, text: st
         cgprimer.hessian(graph, at)
 
 
-def test_computed_again_gives_the_same_gradients_also_of_what_it_did_not_get() -> None:
+def test_checkpoint_gradients_include_captured_values() -> None:
     rng = np.random.default_rng(0)
     w, x = Value(rng.normal(size=(3, 3))), Value(rng.normal(size=3))
 
@@ -197,7 +199,7 @@ def test_computed_again_gives_the_same_gradients_also_of_what_it_did_not_get() -
     assert grad(lambda x: power(x, by=x))(3.0) == grad(lambda x: x**x)(3.0)
 
 
-def test_what_is_not_the_same_again_or_no_value_is_refused() -> None:
+def test_checkpoint_rejects_nondeterministic_functions() -> None:
     rng = np.random.default_rng(0)
     noisy = checkpoint(lambda x: x * rng.normal())
     with refused(DifferentiationError):
@@ -211,7 +213,7 @@ def test_what_is_not_the_same_again_or_no_value_is_refused() -> None:
         y.backward()
 
 
-def test_the_lectures_four_functions() -> None:
+def test_wrapped_numpy_functions_of_the_lecture() -> None:
     multiply, exp, add, divide = map(primitive, (np.multiply, np.exp, np.add, np.divide))
     z = Node(1.5, name="z")
     t2 = exp(multiply(z, -1))
@@ -225,7 +227,7 @@ def test_the_lectures_four_functions() -> None:
         assert z.grad == pytest.approx(passes * 0.14914645207033286, rel=1e-14)
 
 
-def test_operators_of_nodes_are_wrapped_functions() -> None:
+def test_node_operators() -> None:
     z = Node(1.5, name="z")
     y = 1.0 / (np.float64(2.0) * z - z * z + z**2.0)
     assert (y.function, y.parents[1].function, y.value) == ("divide", "add", 1 / 3)
@@ -236,7 +238,7 @@ def test_operators_of_nodes_are_wrapped_functions() -> None:
     assert row.grad.tolist() == [3.0, -5.0]
 
 
-def test_ones_own_functions_with_their_derivatives() -> None:
+def test_custom_primitives_with_derivatives() -> None:
     cube = primitive(lambda x: x**3, derivative=lambda x: 3 * x**2, name="cube")
     assert grad(cube)(2.0) == 12.0
     assert grad(grad(cube))(2.0) == 12.0
@@ -254,7 +256,7 @@ def test_ones_own_functions_with_their_derivatives() -> None:
     assert str(scaled(a, b).grad_fn).startswith("<lambda>")
 
 
-def test_what_cannot_be_wrapped() -> None:
+def test_invalid_primitive_arguments_raise() -> None:
     for arguments in ((3,), (np.exp, (1.0,)), (np.exp, 1.0)):
         with refused(UsageError):
             primitive(*arguments)  # type: ignore[arg-type]
@@ -266,7 +268,7 @@ def test_what_cannot_be_wrapped() -> None:
         primitive(np.sin, derivative=lambda x: np.ones(3))(Value([1.0, 2.0])).sum().backward()
 
 
-def test_what_is_kept_is_counted_once_and_what_was_given_apart() -> None:
+def test_memory_counts_shared_arrays_once() -> None:
     x = Value(np.ones((4, 5)), name="x")
     y = x.T.tanh()
     found = memory((y * y).sum())
@@ -300,7 +302,7 @@ def test_hessians_and_third_derivatives() -> None:
     assert (third[0, 0, 0], third[1, 1, 1], third.sum()) == (6.0, 6.0, 12.0)
 
 
-def test_a_derivative_is_one_under_no_grad_too() -> None:
+def test_transforms_under_no_grad() -> None:
     def f(x: Any) -> Any:
         return x**3
 
@@ -315,14 +317,14 @@ def test_a_derivative_is_one_under_no_grad_too() -> None:
     assert value_and_grad(lambda x: x * held(x))(2.0) == (48.0, 24.0)
 
 
-def test_derivatives_of_nothing_are_empty_and_of_constants_zero() -> None:
+def test_derivatives_of_empty_arrays_and_constants() -> None:
     assert jacobian(lambda x: 2.0 * x)(np.zeros(0)).shape == (0, 0)
     assert jacobian(jacobian(lambda x: 2.0 * x[:0]))(np.ones(3)).shape == (0, 3, 3)
     assert grad(lambda x: 3.0)(np.ones(2)).tolist() == [0.0, 0.0]
     assert jacobian(lambda x: np.ones(3))(np.ones(2)).tolist() == np.zeros((3, 2)).tolist()
 
 
-def test_a_function_may_change_the_dictionary_that_it_gets() -> None:
+def test_grad_copies_dictionary_arguments() -> None:
     def halved(p: dict[str, Any]) -> Any:
         p["a"] = p["a"] * 2.0
         return p["a"]
@@ -337,7 +339,7 @@ class Layer(NamedTuple):
     b: float
 
 
-def test_tuples_and_named_tuples_are_trees() -> None:
+def test_tuples_and_named_tuples_are_pytrees() -> None:
     assert grad(lambda t: t[0] * t[1])((2.0, 3.0)) == (3.0, 2.0)
     assert hessian(lambda t: t[0] ** 2 * t[1])((1.0, 2.0)) == ((4.0, 2.0), (2.0, 0.0))
     assert grad(lambda t: (np.sin(t) * 2.0).sum())([0.0, 0.0]).tolist() == [2.0, 2.0]
@@ -347,7 +349,7 @@ def test_tuples_and_named_tuples_are_trees() -> None:
     assert grad(lambda p: p.w * p.b)(Layer(2.0, 3.0)) == (3.0, 2.0)
 
 
-def test_an_argument_may_be_counted_from_the_end() -> None:
+def test_negative_argument_indices() -> None:
     def function(x: Any, y: Any) -> Any:
         return x * y**2
 

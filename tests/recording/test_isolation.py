@@ -19,7 +19,7 @@ from cgprimer import Function, UsageError, Value, checkpoint, grad, no_grad, rec
 from cgprimer.recording.recording_state import State
 
 
-def in_threads(*functions: Callable[[], Any]) -> list[Any]:
+def run_concurrently(*functions: Callable[[], Any]) -> list[Any]:
     """Return the results of functions that run at the same time, with many changes of threads."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
@@ -30,7 +30,7 @@ def in_threads(*functions: Callable[[], Any]) -> list[Any]:
         sys.setswitchinterval(before)
 
 
-def test_no_grad_is_of_its_thread_and_is_over_when_it_is_over() -> None:
+def test_no_grad_is_thread_local() -> None:
     first, second, last = threading.Event(), threading.Event(), threading.Event()
     x = Value([1.0, 2.0])
 
@@ -50,12 +50,12 @@ def test_no_grad_is_of_its_thread_and_is_over_when_it_is_over() -> None:
             recorded = recorded and not (x * x).requires_grad
         return recorded and (x * x).requires_grad
 
-    assert in_threads(early, late) == [True, True]
+    assert run_concurrently(early, late) == [True, True]
     assert (x * x).requires_grad
     assert State.fast_path
 
 
-def test_threads_pass_through_shared_parameters_one_after_the_other() -> None:
+def test_concurrent_backward_accumulates_into_shared_parameters() -> None:
     w, table = Value(0.5), Value([0.5, 0.5])
 
     def train() -> float:
@@ -68,11 +68,11 @@ def test_threads_pass_through_shared_parameters_one_after_the_other() -> None:
         return own.grad
 
     slope = sum(0.5**i for i in range(21))
-    assert in_threads(train, train, train) == [slope] * 3
+    assert run_concurrently(train, train, train) == [slope] * 3
     assert table.grad.tolist() == [900.0, 900.0]
 
 
-def test_a_derivative_is_not_nested_in_that_of_another_thread() -> None:
+def test_concurrent_grad_calls_are_independent() -> None:
     inside, done = threading.Event(), threading.Event()
 
     def outer(x: Any) -> Any:
@@ -86,16 +86,16 @@ def test_a_derivative_is_not_nested_in_that_of_another_thread() -> None:
         done.set()
         return found
 
-    found = in_threads(lambda: grad(outer)(3.0), beside)
+    found = run_concurrently(lambda: grad(outer)(3.0), beside)
     assert found == [6.0, 12.0]
     assert [type(one) for one in found] == [float, float]
 
 
-class Stopped(BaseException):
+class Interrupted(BaseException):
     """What comes in the place of Ctrl-C."""
 
 
-def ends(work: Callable[[], Any], events: int) -> bool:
+def completes(work: Callable[[], Any], events: int) -> bool:
     """Whether work ends before so many functions were entered, or left in C: it is stopped there.
 
     These are the places where Python looks for Ctrl-C.
@@ -105,12 +105,12 @@ def ends(work: Callable[[], Any], events: int) -> bool:
         nonlocal events
         events -= event in ("call", "c_return")
         if events < 0:
-            raise Stopped
+            raise Interrupted
 
     sys.setprofile(watch)
     try:
         work()
-    except Stopped:
+    except Interrupted:
         return False
     finally:
         sys.setprofile(None)
@@ -129,13 +129,13 @@ def ends(work: Callable[[], Any], events: int) -> bool:
     ],
 )
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_ctrl_c_anywhere_leaves_everything_as_it_was(work: Any) -> None:
+def test_interrupt_at_any_point_restores_state(work: Any) -> None:
     w, table = Value(0.5), Value(np.ones((3, 3)))
     errors = np.geterr()
     for _ in range(3):
         work(w, table)
     for events in count():
-        finished = ends(lambda: work(w, table), events)
+        finished = completes(lambda: work(w, table), events)
         here = State.thread
         assert (here.recording, here.with_lines, here.depth) == (True, False, 0)
         assert gc.isenabled()
@@ -149,7 +149,7 @@ def test_ctrl_c_anywhere_leaves_everything_as_it_was(work: Any) -> None:
             break
 
 
-def test_what_functions_of_pythons_have_saved_goes_with_their_graph() -> None:
+def test_saved_arrays_are_freed_with_the_graph() -> None:
     class Times(Function):
         @staticmethod
         def forward(ctx: Any, x: Any, by: float) -> Any:
@@ -185,7 +185,7 @@ NAMES = Path(__file__).with_name("pytorch_names.txt").read_text("utf-8").splitli
 
 
 @pytest.mark.parametrize("calls", NAMES)
-def test_pytorchs_names_are_what_numpys_are(calls: str) -> None:
+def test_pytorch_names_match_numpy(calls: str) -> None:
     torchs, numpys = (eval(f"lambda x: {call}", {"np": np}) for call in calls.split(" | "))  # noqa: S307
     made, data = torchs(X), numpys(X.data)
     np.testing.assert_allclose(made.data, data, 1e-12)
@@ -194,7 +194,7 @@ def test_pytorchs_names_are_what_numpys_are(calls: str) -> None:
     np.testing.assert_allclose(*slopes, 1e-12)
 
 
-def test_what_pytorch_and_micrograd_call_a_value() -> None:
+def test_pytorch_and_micrograd_attributes() -> None:
     x = Value([1.0, 2.0], label="x")
     y = x * 2.0
     y.label = "y"
@@ -213,14 +213,14 @@ def test_what_pytorch_and_micrograd_call_a_value() -> None:
     assert (x.requires_grad_() * 2.0).requires_grad
 
 
-def test_no_grad_is_written_over_a_function_with_and_without_parentheses() -> None:
+def test_no_grad_as_decorator() -> None:
     for over in (no_grad, no_grad()):
         square = over(lambda x: x * x)
         assert [square(Value(2.0)).requires_grad for _ in range(2)] == [False, False]
     assert (X * X).requires_grad
 
 
-def test_the_expression_of_micrograds_page() -> None:
+def test_micrograd_example() -> None:
     a, b = Value(-4.0), Value(2.0)
     c = a + b
     d = a * b + b**3

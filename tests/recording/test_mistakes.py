@@ -29,7 +29,7 @@ class Two(Function):
         return x, x
 
 
-def deep() -> Value:
+def deep_graph() -> Value:
     value = Value(1.0)
     for _ in range(5_000):
         value = value * 1.0
@@ -39,7 +39,7 @@ def deep() -> Value:
 NAMES = {
     **{name: getattr(cgprimer, name) for name in cgprimer.__all__},
     "np": np, "math": math, "copy": copy, "pickle": pickle, "cgprimer": cgprimer,
-    "X": X, "W": W, "Two": Two, "deep": deep,
+    "X": X, "W": W, "Two": Two, "deep": deep_graph,
 }  # fmt: skip
 
 
@@ -53,9 +53,7 @@ def read_mistakes() -> list[Any]:
 
 
 @pytest.mark.parametrize(("kind", "mistake", "line"), read_mistakes())
-def test_a_mistake_has_one_message_and_shapes_have_their_place(
-    kind: str, mistake: str, line: int
-) -> None:
+def test_error_messages_and_locations(kind: str, mistake: str, line: int) -> None:
     tree = ast.increment_lineno(ast.parse(mistake, mode="eval"), line - 1)
     with pytest.raises(getattr(errors, kind)) as caught:
         eval(compile(tree, str(MISTAKES), "eval"), dict(NAMES))  # noqa: S307 - of the file
@@ -64,10 +62,10 @@ def test_a_mistake_has_one_message_and_shapes_have_their_place(
     approved(str(caught.value).replace(place, "mistakes.txt:<line>"))
 
 
-def test_an_error_in_a_file_has_its_line_and_code() -> None:
+def test_error_reports_file_line_and_code() -> None:
     with pytest.raises(errors.ShapeError) as caught:
         X @ W
-    line = test_an_error_in_a_file_has_its_line_and_code.__code__.co_firstlineno + 2
+    line = test_error_reports_file_line_and_code.__code__.co_firstlineno + 2
     assert f"{__file__}:{line}: X @ W" in str(caught.value)
 
 
@@ -75,7 +73,7 @@ def test_an_error_in_a_file_has_its_line_and_code() -> None:
     "data",
     [[[1, 2], [3]], "abc", ["a"], None, {"a": 1}, np.array([object()]), 1j, np.array([1 + 2j])],
 )
-def test_what_is_no_real_array(data: Any) -> None:
+def test_non_real_data_raises(data: Any) -> None:
     wrong = [lambda: Value(data), lambda: X + data, lambda: grad(lambda v: v)(data)]
     for mistake in wrong[: 2 if isinstance(data, dict | list) else 3]:  # trees of arguments
         with refused(UsageError) as caught:
@@ -83,7 +81,7 @@ def test_what_is_no_real_array(data: Any) -> None:
         assert f"{__file__}:{mistake.__code__.co_firstlineno}: wrong = [" in str(caught.value)
 
 
-def test_an_array_of_numpys_own_does_not_swallow_values() -> None:
+def test_assigning_a_value_into_a_numpy_array_raises() -> None:
     def squares(x: Any) -> Any:
         out = np.zeros(2)
         out[0] = x[0] ** 2
@@ -105,14 +103,14 @@ def replace_parameter(context: contextlib.AbstractContextManager[Any]) -> None:
             w = w - 0.1 * w.grad
 
 
-def test_a_parameter_that_is_replaced_is_told_how_it_stays_one() -> None:
+def test_replacing_a_parameter_suggests_an_in_place_update() -> None:
     with warned(UserWarning, "w -="), pytest.raises(TypeError, match="NoneType"):
         replace_parameter(contextlib.nullcontext())
     with refused(errors.DifferentiationError, "w -= ... w = w -"):
         replace_parameter(no_grad())
 
 
-def test_values_that_were_given_are_copied_with_their_gradient() -> None:
+def test_leaf_values_can_be_copied_and_pickled() -> None:
     w = Value(np.ones(3, np.float32), name="w")
     (w * w).sum().backward()
     for made in (copy.deepcopy(w), pickle.loads(pickle.dumps(w))):
@@ -121,7 +119,7 @@ def test_values_that_were_given_are_copied_with_their_gradient() -> None:
         assert w.data[0] == 1.0
 
 
-def test_single_precision_stays_single_when_it_is_updated() -> None:
+def test_updates_preserve_float32() -> None:
     w, step = Value(np.ones(3, np.float32)), np.full(3, 0.1)  # of double precision
     (w * w).sum().backward()
     w.data = w.data - step

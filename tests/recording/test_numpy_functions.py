@@ -16,7 +16,7 @@ from cgprimer import CgprimerError, Value, grad, hessian, record
 from cgprimer.errors import ShapeError
 from cgprimer.recording.numpy_functions import FUNCTIONS, UFUNCS
 from tests.approval import refused
-from tests.arrays.array_graphs import differences
+from tests.arrays.array_graphs import difference_quotients
 
 RNG = np.random.default_rng(0)
 A, B = RNG.uniform(0.2, 0.8, (3, 4)), RNG.uniform(0.2, 0.8, (3, 4))
@@ -37,7 +37,7 @@ def read_calls() -> list[tuple[str, str]]:
     return [tuple(line.split(": ", 1)) for line in lines if not line.startswith("#")]  # type: ignore[misc]
 
 
-def compiled(call: str) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+def compile_call(call: str) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """Return a call as a function of the arrays that it names, and these arrays."""
     code = compile(call, "numpy_calls.txt", "eval")
     names = [name for name in code.co_names if name in ARRAYS]
@@ -52,7 +52,7 @@ CALLS = [(name, call) for name, call in read_calls() if name != "refused"]
 REFUSED = [call for name, call in read_calls() if name == "refused"]
 
 
-def agrees(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+def check_against_numpy(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
     """Value and gradient of a weighted sum, and float32."""
     plain = np.asarray(function(*args))
     values = [Value(a) for a in args]
@@ -67,7 +67,7 @@ def agrees(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
         def total(moved: Any, index: int = index) -> Any:
             return np.sum(function(*args[:index], moved, *args[index + 1 :]) * weights)
 
-        expected = differences(total, np.array(args[index], float), 1e-6)
+        expected = difference_quotients(total, np.array(args[index], float), 1e-6)
         np.testing.assert_allclose(value.grad, expected, rtol=2e-7, atol=2e-8)
     single = [Value(np.asarray(a, np.float32)) for a in args]
     made = function(*single)
@@ -77,7 +77,7 @@ def agrees(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
     assert {np.asarray(v.grad).dtype for v in single} == {np.dtype(np.float32)}
 
 
-def test_every_function_has_its_case() -> None:
+def test_every_supported_function_has_a_case() -> None:
     assert {name for name, _ in CALLS} == {*FUNCTIONS, "matmul", "axes"}
     names = """
         absolute add arccos arccosh arcsin arcsinh arctan arctanh cos cosh divide exp exp2 expm1
@@ -88,42 +88,42 @@ def test_every_function_has_its_case() -> None:
 
 
 @pytest.mark.parametrize("call", [call for _, call in CALLS])
-def test_calls_have_numpys_values_and_slopes(call: str) -> None:
-    agrees(*compiled(call))
+def test_values_and_gradients_match_numpy(call: str) -> None:
+    check_against_numpy(*compile_call(call))
 
 
 @pytest.mark.parametrize("call", REFUSED)
-def test_calls_that_would_give_other_numbers_are_refused(call: str) -> None:
-    function, args = compiled(call)
+def test_unsupported_arguments_raise(call: str) -> None:
+    function, args = compile_call(call)
     with pytest.raises(CgprimerError):
         function(*map(Value, args))
 
 
 @pytest.mark.parametrize("ufunc", UFUNCS, ids=lambda u: u.__name__)
-def test_functions_of_one_or_two_operands_of_unlike_shapes(ufunc: Any) -> None:
+def test_ufuncs_broadcast(ufunc: Any) -> None:
     offset = ufunc is np.arccosh
     unary = [(A + offset,), (0.4 + offset,)]
     binary = [(A, B), (A, ROW), (TALL[:, :1], ROW), (0.3, ROW), (A, 0.7)]
     for args in [(A, TALL)] if ufunc is np.matmul else [unary, binary][ufunc.nin - 1]:
-        agrees(ufunc, args)
+        check_against_numpy(ufunc, args)
 
 
-def test_a_zero_among_factors_has_its_slope() -> None:
+def test_gradient_of_prod_with_a_zero_factor() -> None:
     np.testing.assert_array_equal(grad(np.prod)(np.array([2.0, 0.0, 3.0])), [0.0, 6.0, 0.0])
 
 
-def log_softmax_written(a: Any, axis: int) -> Any:
+def reference_log_softmax(a: Any, axis: int) -> Any:
     moved = a - np.max(getattr(a, "_data", a), axis=axis, keepdims=True)
     return moved - np.log(np.sum(np.exp(moved), axis=axis, keepdims=True))
 
 
 @pytest.mark.parametrize("axis", [-1, 0, 1, -3])
-def test_log_softmax_is_what_numpy_writes(axis: int) -> None:
+def test_log_softmax_matches_numpy(axis: int) -> None:
     """Values, first and second derivatives, and softmax is its exponential."""
     weights, scores = RNG.normal(size=CUBE.shape), 3.0 * CUBE
     mine, theirs = (
         lambda a: np.sum(a.log_softmax(axis) ** 2 * weights),
-        lambda a: np.sum(log_softmax_written(a, axis) ** 2 * weights),
+        lambda a: np.sum(reference_log_softmax(a, axis) ** 2 * weights),
     )
     for derivative in (grad, hessian):
         found, expected = (derivative(function)(scores) for function in (mine, theirs))
@@ -137,7 +137,7 @@ def test_log_softmax_is_what_numpy_writes(axis: int) -> None:
     np.testing.assert_allclose(found, grad(theirs)(scores), rtol=1e-10)
 
 
-def test_log_softmax_of_what_is_large_small_single_or_empty() -> None:
+def test_log_softmax_edge_cases() -> None:
     large = Value(np.array([[1000.0, 0.0], [-np.inf, 0.0]], np.float32)).log_softmax(1)
     assert large.dtype == np.float32
     assert large.data.tolist() == [[0.0, -1000.0], [-np.inf, 0.0]]
@@ -154,13 +154,13 @@ def test_log_softmax_of_what_is_large_small_single_or_empty() -> None:
 
 
 @pytest.mark.parametrize("function", [np.inner, np.dot], ids=lambda f: f.__name__)
-def test_inner_and_dot_of_all_ranks_are_numpys(function: Any) -> None:
+def test_inner_and_dot_of_all_ranks(function: Any) -> None:
     right = {np.inner: [(), (3,), (5, 3), (2, 4, 3)], np.dot: [(), (3,), (3, 5), (2, 3, 4)]}
     for a, b in itertools.product([(), (3,), (2, 3), (4, 2, 3)], right[function]):
-        agrees(function, (RNG.normal(size=a), RNG.normal(size=b)))
+        check_against_numpy(function, (RNG.normal(size=a), RNG.normal(size=b)))
 
 
-def test_norm_and_standard_deviation_have_torchs_gradient() -> None:
+def test_norm_and_std_gradients_match_torch() -> None:
     lines = Path(__file__).with_name("torch_gradients.txt").read_text("utf-8").splitlines()
     for call, *numbers in (line.split(" | ") for line in lines[1:]):
         at, gradient = (np.array(json.loads(text), float) for text in numbers)
@@ -171,8 +171,8 @@ def test_norm_and_standard_deviation_have_torchs_gradient() -> None:
         np.testing.assert_allclose(array.grad, gradient, atol=1e-15, err_msg=call)
 
 
-def test_a_mask_stands_for_as_many_axes_as_it_has() -> None:
+def test_boolean_mask_indexing() -> None:
     mask = CUBE[0] > 0.5
-    agrees(lambda x: x[mask] ** 2, (CUBE[0],))
+    check_against_numpy(lambda x: x[mask] ** 2, (CUBE[0],))
     for index in ((..., mask), (slice(1), mask)):
-        agrees(lambda x, index=index: x[index] ** 2, (CUBE,))
+        check_against_numpy(lambda x, index=index: x[index] ** 2, (CUBE,))

@@ -62,15 +62,15 @@ WEIGHTS = {
 }
 
 
-def agree(function: Callable[..., Any], *args: Any) -> cgprimer.Recording:
+def check_recording(function: Callable[..., Any], *args: Any) -> cgprimer.Recording:
     """Return a recording that has the function's values and, by every method, its derivatives."""
     recording = record(function, *args)
     graph = recording.graph
     assert np.allclose(graph.evaluate()[graph.only_output()], recording.value, 1e-13, 1e-13)
     again = cgprimer.parse(graph.text)
     assert again.text == graph.text
-    at = {name: _moved(np.array(graph.values[name])) for name in graph.parameters}
-    elsewhere = function(*_moved(args))
+    at = {name: _shift(np.array(graph.values[name])) for name in graph.parameters}
+    elsewhere = function(*_shift(args))
     expected_there = np.asarray(getattr(elsewhere, "data", elsewhere))
     np.testing.assert_allclose(
         again.evaluate(at)[graph.only_output()], expected_there, 1e-12, 1e-13
@@ -86,13 +86,13 @@ def agree(function: Callable[..., Any], *args: Any) -> cgprimer.Recording:
     return recording
 
 
-def _moved(tree: Any) -> Any:
+def _shift(tree: Any) -> Any:
     if isinstance(tree, dict):
-        return {key: _moved(part) for key, part in tree.items()}
-    return tuple(map(_moved, tree)) if isinstance(tree, tuple) else tree + 1e-6
+        return {key: _shift(part) for key, part in tree.items()}
+    return tuple(map(_shift, tree)) if isinstance(tree, tuple) else tree + 1e-6
 
 
-def test_softmax_with_loops_and_branches_and_another_branch_is_another_graph() -> None:
+def test_recorded_loops_and_branches() -> None:
     first, second = record(softmax, np.array([1.0, 2.0, 3.0])), record(softmax, DATA[1, ::-1])
     s = np.array([0.09003057317038046, 0.24472847105479764, 0.6652409557748219])
     np.testing.assert_allclose(first.value, s, 1e-15)
@@ -102,11 +102,11 @@ def test_softmax_with_loops_and_branches_and_another_branch_is_another_graph() -
     assert totals == ["total", "total_2", "total_3"]
     slopes = cgprimer.jacobian(first.graph)["softmax"]["x"]
     np.testing.assert_allclose(slopes, np.diag(s) - np.outer(s, s), atol=1e-15)
-    agree(lambda x: softmax(x)[1], np.array([1.0, 2.0, 3.0]))
+    check_recording(lambda x: softmax(x)[1], np.array([1.0, 2.0, 3.0]))
 
 
-def test_the_neuron_of_wrapped_numpy_functions() -> None:
-    recording = agree(neuron, 1.5)
+def test_recorded_neuron() -> None:
+    recording = check_recording(neuron, 1.5)
     values = [*recording.graph.evaluate().values()]
     assert values == [-1.5, 0.22313016014842982, 1.22313016014843, 0.8175744761936437]
     assert cgprimer.gradient(recording.graph)["z"] == pytest.approx(0.14914645207033286, rel=1e-15)
@@ -114,8 +114,8 @@ def test_the_neuron_of_wrapped_numpy_functions() -> None:
     approved(re.sub(r"(?<=  )\d+", lambda n: f"<line {int(n[0]) - first}>", str(recording)))
 
 
-def test_a_network_of_matrices_with_names_from_a_dictionary() -> None:
-    recording = agree(network, WEIGHTS, DATA)
+def test_recorded_network_with_dictionary_parameters() -> None:
+    recording = check_recording(network, WEIGHTS, DATA)
     assert recording.graph.parameters == ("weights_first", "weights_second", "x")
     assert recording.graph.expression("hidden") == "max(x @ weights_first, 0)"
     assert recording.graph.expression("scores_2").startswith("scores - reshape(largest(scores, 1)")
@@ -127,10 +127,10 @@ CALLS = Path(__file__).with_name("recorded_calls.txt").read_text("utf-8").splitl
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_functions_of_numpy_are_written_in_the_language(call: str) -> None:
+def test_numpy_functions_are_recorded_in_the_language(call: str) -> None:
     names = {"np": np, "DATA": DATA, "grad": grad}
     function = eval(f"lambda x: {call}", names)  # noqa: S307 - of the file
-    agree(function, np.array([[0.5, -1.5], [2.5, 0.25]]))
+    check_recording(function, np.array([[0.5, -1.5], [2.5, 0.25]]))
 
 
 STEPS: list[Callable[[Any, Any], Any]] = [
@@ -158,9 +158,7 @@ NUMBERS = st.floats(-1.25, 1.25).map(lambda f: round(f, 3) + 0.01)
     st.lists(st.tuples(st.sampled_from(STEPS), INDICES, INDICES), min_size=1, max_size=8),
     st.tuples(*[NUMBERS] * 4),
 )
-def test_programs_of_any_steps_have_the_derivatives_of_the_function(
-    steps: list[Any], numbers: tuple[float, ...]
-) -> None:
+def test_recordings_of_random_programs(steps: list[Any], numbers: tuple[float, ...]) -> None:
     def program(w: Any, x: Any) -> Any:
         pool = [w, x, x[1]]
         for step, one, other in steps:
@@ -182,7 +180,7 @@ def test_programs_of_any_steps_have_the_derivatives_of_the_function(
             np.testing.assert_allclose(found[name], slope, 1e-9, 1e-9)
 
 
-def test_every_way_to_give_arguments_has_names() -> None:
+def test_argument_names() -> None:
     def f(a: Any, *more: Any, scale: Any = 2.0, **others: Any) -> Any:
         return a * more[0] + more[1] * scale + others["lam"] * others["names"]["x y"]
 
@@ -192,7 +190,7 @@ def test_every_way_to_give_arguments_has_names() -> None:
     assert cgprimer.gradient(recording.graph)["lam"] == 7.0
 
 
-def test_what_is_captured_is_an_input_with_its_name() -> None:
+def test_captured_values_are_named_inputs() -> None:
     scale, bias = Value(3.0, requires_grad=False), np.array([1.0, 2.0])
     graph = record(lambda w: (w * DATA[0] * scale + bias).sum(), 2.0).graph
     assert graph.parameters == ("w",)
@@ -214,7 +212,7 @@ class Network:
         return (d * d).sum()
 
 
-def test_objects_methods_and_partial_functions_have_the_names_of_their_attributes() -> None:
+def test_attribute_names_of_objects_methods_and_partials() -> None:
     network, x = Network(), np.array([0.25, -0.5])
     recording = record(network, x)
     approved(recording.graph.text)
@@ -223,7 +221,7 @@ def test_objects_methods_and_partial_functions_have_the_names_of_their_attribute
     assert record(functools.partial(recurrent, 0.5, 1.0), [1.0, 2.0]).value > 0.9
 
 
-def test_an_error_inside_leaves_everything_as_it_was() -> None:
+def test_exception_restores_tracing_state() -> None:
     def f(x: Any) -> Any:
         y = x * 2.0
         raise KeyError(y.data)
@@ -236,7 +234,7 @@ def test_an_error_inside_leaves_everything_as_it_was() -> None:
     assert (Value(1.0) * 2.0).line is None
 
 
-def test_shapes_that_do_not_fit_name_the_line() -> None:
+def test_shape_error_reports_the_line() -> None:
     def f(a: Any, b: Any) -> Any:
         return (a @ b).sum()
 
@@ -258,7 +256,7 @@ def held(x: Any) -> Any:
 
 
 @pytest.mark.parametrize("x", [2.0, np.array([2.0, 2.0])])
-def test_nothing_flows_through_what_was_computed_under_no_grad_or_detached(x: Any) -> None:
+def test_no_gradient_through_no_grad_or_detach(x: Any) -> None:
     found = cgprimer.record(lambda x: np.sum(held(x)), x).graph
     for method in ("symbolic", "forward", "reverse", "path-sum"):  # differences see the values
         assert np.all(cgprimer.gradient(found, method=method)["x"] == 6.0)
@@ -276,7 +274,7 @@ def test_nothing_flows_through_what_was_computed_under_no_grad_or_detached(x: An
         (lambda x: x * 2.0, (1.0, 2.0), ""),
     ],
 )
-def test_what_cannot_be_recorded_says_so(function: Any, args: Any, contains: str) -> None:
+def test_unsupported_functions_raise(function: Any, args: Any, contains: str) -> None:
     with refused(cgprimer.UsageError, contains):
         record(function, *args)
 
@@ -285,7 +283,7 @@ def test_infinities_are_recorded_as_quotients() -> None:
     assert record(lambda x: np.maximum(x, -np.inf), 2.0).graph.expression("y") == "max(x, -1/0)"
 
 
-def test_a_value_that_is_changed_in_place_is_no_wrong_graph() -> None:
+def test_in_place_modification_while_recording_raises() -> None:
     outside = Value([1.0, 2.0])
 
     def f(w: Any) -> Any:

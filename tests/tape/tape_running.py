@@ -33,7 +33,7 @@ EXACT: dict[str, Callable[..., Fraction]] = {
 }
 
 
-def evaluated(name: str, operands: Iterable[np.float64]) -> np.float64:
+def evaluate_primitive(name: str, operands: Iterable[np.float64]) -> np.float64:
     """Return the value of a primitive in doubles."""
     with np.errstate(all="ignore"):
         return np.float64(numpy_arithmetic.numpy_function(name)(*map(np.float64, operands)))
@@ -46,7 +46,7 @@ def all_values(tape: Tape, given: Mapping[str, float]) -> list[np.float64]:
         for leaf in tape.leaves
     ]
     for name, operands in tape.instructions:
-        values.append(evaluated(name, [values[o] for o in operands]))
+        values.append(evaluate_primitive(name, [values[o] for o in operands]))
     return values
 
 
@@ -57,7 +57,7 @@ def tree_values(graph: ExpressionGraph, at: Mapping[str, float]) -> dict[str, np
         value = fold(
             tree,
             lambda leaf: values[leaf.name] if isinstance(leaf, Name) else leaf.value,
-            evaluated,
+            evaluate_primitive,
         )
         values[name] = np.float64(value)
     return values
@@ -93,7 +93,7 @@ def expressions(
 ) -> st.SearchStrategy[str]:
     """Texts of expressions; every operation has parentheses of its own."""
 
-    def grown(children: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    def extend(children: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
         number, operator = st.sampled_from(numbers), st.sampled_from("+-*/")
         choices = [
             st.tuples(left, operator, right).map(lambda t: f"({t[0]} {t[1]} {t[2]})")
@@ -113,7 +113,7 @@ def expressions(
             )
         return st.one_of(choices)
 
-    return st.recursive(st.sampled_from(names), grown, max_leaves=8)
+    return st.recursive(st.sampled_from(names), extend, max_leaves=8)
 
 
 NAMES = ("xa", "xb", "k", "m")

@@ -22,11 +22,11 @@ from tests.approval import approved, refused
 from tests.tape.tape_running import POINTS, all_values, lowered, outputs, texts, tree_values
 
 
-def test_the_printed_tape_of_the_lecture_example() -> None:
+def test_printed_tape_of_the_lecture_example() -> None:
     approved(str(lowered("xx=xa^2; xy=ab*xx+ac*xa; xz=bc*xx+xy; xw=cd*xx+xz^3")))
 
 
-def test_the_parts_of_a_tape() -> None:
+def test_tape_attributes() -> None:
     tape = lowered("parameter k; input xb; xw = 3*k + xb; xz = xw*xa; output xw")
     parts = [*tape.leaves, *tape.instructions, tape.outputs, tape.names, tape]
     approved("\n".join(map(repr, parts)))
@@ -35,7 +35,7 @@ def test_the_parts_of_a_tape() -> None:
     assert (tape.instruction(3), tape.instruction(4)) == (None, tape.instructions[0])
 
 
-def test_constants_are_stored_once_but_zero_and_minus_zero_are_two() -> None:
+def test_constants_are_deduplicated_except_signed_zeros() -> None:
     assert len(lowered("xw = xa*2 + k*2 + 2").of_kind("constant")) == 1
     tape = lowered("xw = xa*0 + k*(-0)")
     constants = [leaf.value for leaf in tape.leaves if leaf.kind == "constant"]
@@ -57,7 +57,7 @@ def test_constants_are_stored_once_but_zero_and_minus_zero_are_two() -> None:
         "xb = (xa + k)*2; xc = xa + k; xw = (xa + k)*xb*xc",
     ],
 )
-def test_two_vertices_are_never_one_value(text: str) -> None:
+def test_each_vertex_has_a_separate_tape_entry(text: str) -> None:
     graph = cgprimer.parse(text)
     tape = lower(graph)
     places = [tape.names[name] for name in graph.variables]
@@ -68,7 +68,7 @@ def test_two_vertices_are_never_one_value(text: str) -> None:
     assert len(set(shown)) == len(shown)
 
 
-def test_a_vertex_is_not_used_where_another_wrote_the_same_expression() -> None:
+def test_equal_subexpressions_do_not_reuse_a_vertex() -> None:
     # d xw / d xb is k, not k + 1: xw uses xb once, and xa^2 beside it.
     graph = cgprimer.parse("xb = xa^2; xw = k*xb + xa^2")
     tape = lower(graph)
@@ -78,7 +78,7 @@ def test_a_vertex_is_not_used_where_another_wrote_the_same_expression() -> None:
 
 @given(texts(numbers=["0.5", "1", "2", "3", "0.1", "-1"], functions=True), POINTS)
 @settings(max_examples=15, deadline=None)
-def test_a_tape_computes_what_the_graph_does(text: str, point: dict[str, float]) -> None:
+def test_lowered_tape_matches_the_graph(text: str, point: dict[str, float]) -> None:
     graph = cgprimer.parse(text)
     expected, tape = tree_values(graph, point), lower(graph)
     values = all_values(tape, point)
@@ -87,7 +87,7 @@ def test_a_tape_computes_what_the_graph_does(text: str, point: dict[str, float])
         np.testing.assert_allclose(values[tape.names[name]], expected[name], rtol=1e-12, atol=0.0)
 
 
-def test_leaves_come_first_and_columns_before_scalars_before_constants() -> None:
+def test_leaf_order_is_columns_scalars_constants() -> None:
     b = Builder()
     two = b.constant(2.0)
     k = b.scalar("k")
@@ -98,7 +98,7 @@ def test_leaves_come_first_and_columns_before_scalars_before_constants() -> None
     assert outputs(tape, {"xa": 1.0, "k": 3.0}) == {"xw": 7.0}
 
 
-SOUND = Tape(
+VALID = Tape(
     leaves=(Leaf("column", "xa"), Leaf("scalar", "k"), Leaf("constant", "two", 2.0)),
     instructions=(Instruction("mul", (0, 1)), Instruction("sin", (3,)), Instruction("pow", (4, 2))),
     outputs={"xw": 5},
@@ -107,13 +107,13 @@ SOUND = Tape(
 
 
 def with_instruction(position: int, name: str, *operands: int) -> Tape:
-    instructions = list(SOUND.instructions)
+    instructions = list(VALID.instructions)
     instructions[position] = Instruction(name, operands)
-    return replace(SOUND, instructions=tuple(instructions))
+    return replace(VALID, instructions=tuple(instructions))
 
 
 def with_leaf(kind: Any, name: str) -> Tape:
-    return replace(SOUND, leaves=(SOUND.leaves[0], Leaf(kind, name), SOUND.leaves[2]))
+    return replace(VALID, leaves=(VALID.leaves[0], Leaf(kind, name), VALID.leaves[2]))
 
 
 FAULTS = {
@@ -126,9 +126,9 @@ FAULTS = {
     "no operands": (with_instruction(1, "sin"), "1 ... 'sin' ... 0"),
     "unknown primitive": (with_instruction(2, "sine", 4), "2 ... 'sine'"),
     "a function's spelling that is no row": (with_instruction(2, "+", 4, 0), "'+'"),
-    "output outside": (replace(SOUND, outputs={"xw": 6}), "'xw' ... 6"),
-    "output before the start": (replace(SOUND, outputs={"xw": -1}), "'xw' ... -1"),
-    "name outside": (replace(SOUND, names={"xa": 0, "xq": 17}), "'xq' ... 17"),
+    "output outside": (replace(VALID, outputs={"xw": 6}), "'xw' ... 6"),
+    "output before the start": (replace(VALID, outputs={"xw": -1}), "'xw' ... -1"),
+    "name outside": (replace(VALID, names={"xa": 0, "xq": 17}), "'xq' ... 17"),
     "two columns with one name": (with_leaf("column", "xa"), "'xa'"),
     "column and scalar with one name": (with_leaf("scalar", "xa"), "'xa'"),
     "unknown kind": (with_leaf("row", "xb"), "'xb' ... 'row'"),
@@ -136,13 +136,13 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_broken_tape_is_refused(fault: str) -> None:
+def test_verifier_rejects_invalid_tapes(fault: str) -> None:
     tape, says = FAULTS[fault]
     with refused(TapeError, says):
         verify(tape)
 
 
-def test_a_sound_tape_is_returned_also_with_equal_constants_or_nothing() -> None:
+def test_verifier_returns_valid_tapes() -> None:
     alike = Leaf("constant", "c", 1.0), Leaf("constant", "c", 2.0)
-    for tape in (SOUND, Tape(alike, (), {}), Tape((), (), {})):
+    for tape in (VALID, Tape(alike, (), {}), Tape((), (), {})):
         assert verify(tape) is tape

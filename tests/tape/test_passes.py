@@ -30,8 +30,8 @@ from tests.tape.tape_running import (
 
 # A busy machine, or a run of divisions by zero, is no defect of the package.
 PATIENT = [HealthCheck.filter_too_much, HealthCheck.too_slow]
-share = partial(optimize, powers=False)
-PASSES = [remove_dead_code, share, optimize]
+simplify = partial(optimize, powers=False)
+PASSES = [remove_dead_code, simplify, optimize]
 
 
 def operations(tape: Tape) -> list[str]:
@@ -42,10 +42,12 @@ def has_minus_zero(values: list[np.float64]) -> bool:
     return any(v == 0 and np.signbit(v) for v in values)
 
 
-@pytest.mark.parametrize("change", [remove_dead_code, share])
+@pytest.mark.parametrize("change", [remove_dead_code, simplify])
 @given(text=texts(numbers=["0.5", "1", "2", "0", "-1"], functions=True), point=POINTS)
 @settings(max_examples=8, deadline=None, suppress_health_check=PATIENT)
-def test_dead_code_and_sharing_keep_every_bit(change, text: str, point: dict[str, float]) -> None:
+def test_dead_code_removal_and_simplification_are_bitwise_exact(
+    change, text: str, point: dict[str, float]
+) -> None:
     tape = lowered(text)
     changed = verify(change(tape))
     # What share makes of x + 0 at x = -0 has a test of its own.
@@ -70,7 +72,9 @@ def constants(tape: Tape) -> set[float]:
     point=st.fixed_dictionaries({n: st.fractions(-3, 3, max_denominator=4) for n in NAMES}),
 )
 @settings(max_examples=8, deadline=None, suppress_health_check=PATIENT)
-def test_every_pass_is_exact_algebra(change, text: str, point: dict[str, Fraction]) -> None:
+def test_passes_are_exact_in_rational_arithmetic(
+    change, text: str, point: dict[str, Fraction]
+) -> None:
     # In fractions there is no rounding: x^5 and its multiplications are the very same number,
     # where doubles would differ in the last digit and cancellation could blow that up.
     tape = lowered(text)
@@ -87,15 +91,15 @@ def test_every_pass_is_exact_algebra(change, text: str, point: dict[str, Fractio
     assert exact_outputs(changed, point) == expected
 
 
-AWKWARD = """
+EDGE_CASES = """
 1/xa  log(xa)  xa/xa  xa-xa  xa*0  0*xa  xa^0  xa^-1  xa^-2  xa^-3  xa^3  xa^0.5  exp(xa)  1/0+xa
 log(0)*xa  xa*(0/0)  xa^2-xa^2  -xa+xa  xa*-1  where(xa,1/0,2)  where(1,xa,1/0)  xa^64  xa^65
 1^xa  0^xa  xa^(1/0)  xa^(0/0)  xa-(-xa)  0/xa  where(0/0,xa,k)
 """
 
 
-@pytest.mark.parametrize("text", AWKWARD.split())
-def test_every_pass_keeps_nans_and_infinities(text: str) -> None:
+@pytest.mark.parametrize("text", EDGE_CASES.split())
+def test_passes_preserve_nan_and_infinity(text: str) -> None:
     graph = cgprimer.parse(f"input xa; parameter k; xb = {text}; xw = 2*xb + 0*k")
     tapes = [verify(change(lower(graph))) for change in PASSES]
     for xa in (0.0, -0.0, -1.0, 1.0, 2.0, 1e3, 1e10, 1e308, math.inf, -math.inf, math.nan):
@@ -105,7 +109,7 @@ def test_every_pass_keeps_nans_and_infinities(text: str) -> None:
             np.testing.assert_allclose(outputs(tape, at)["xw"], expected, rtol=1e-13)
 
 
-def test_dead_code_goes_and_the_signature_stays() -> None:
+def test_dead_code_removal_keeps_the_leaves() -> None:
     lean = remove_dead_code(lowered("xq = sin(xa)*k + 5; xr = xq^2; xw = 2*xb; output xw"))
     assert operations(lean) == ["mul"]
     assert [leaf.name for leaf in lean.leaves] == ["xa", "xb", "k", (2.0).hex()]
@@ -127,11 +131,11 @@ def test_dead_code_goes_and_the_signature_stays() -> None:
         (["where(0/0, xa, xb)"], ["where"]),
     ],
 )
-def test_share_simplifies(texts: list[str], left: list[str]) -> None:
+def test_simplification(texts: list[str], left: list[str]) -> None:
     for text in texts:
-        assert operations(share(lowered(f"xw = {text}"))) == left, text
+        assert operations(simplify(lowered(f"xw = {text}"))) == left, text
 
 
 @pytest.mark.parametrize("exponent", ["0.5", "-1.5", "65", "-65", "1e300", "1/0", "0/0", "xb", "k"])
-def test_other_powers_stay(exponent: str) -> None:
+def test_powers_that_are_not_expanded(exponent: str) -> None:
     assert "pow" in operations(optimize(lowered(f"xw = xa^({exponent})")))
