@@ -40,7 +40,13 @@ TESTS = {
     "analysis": ("tests/analysis", "tests/exporting", "tests/fitting"),
     "training": ("tests/training", "tests/workers", "tests/fitting", "tests/data"),
     "visualization": ("tests/pictures", "tests/plots", "tests/pages"),
-    "course": ("tests/checking", "tests/exercises", "tests/trial"),
+    "course": (
+        "tests/checking",
+        "tests/exercises",
+        "tests/trial",
+        "tests/lecture",
+        "tests/test_homework_notebooks.py",
+    ),
     "cli": ("tests/cli", "tests/interface"),
 }
 SECONDS = 900  # more than any stage takes: a mutant that takes longer hangs, which counts as caught
