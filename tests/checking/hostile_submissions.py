@@ -8,7 +8,6 @@ and judged by its answers. Audit events see nothing of machine code, which needs
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import stat
@@ -16,40 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.checking.halves import RIGHT
-from tests.checking.submissions import read_sections
+from tests.checking.submissions import read_sections, read_values
 
 DEEP = ("syntax", "memory", "exception", "crash")
-CODECS = ("hex", "rot13", "zlib", "undefined", "punycode", "idna", "klingon")
-#: Sources that cannot be read.
-ENCODINGS: dict[str, bytes] = {
-    "utf-7": b"# coding: utf-7\nx = '+2AA-'\n",
-    "unicode_escape": b"# coding: unicode_escape\nx = '\\ud800'\n",
-    **{name: f"# coding: {name}\nx = 1\n".encode() for name in CODECS},
-    "zero bytes": b"x = 1\n\0\0\n",
-    "UTF-16": b"\xff\xfe" + "x = 1".encode("utf-16-le"),
-    "latin-1": b"# caf\xe9\n",
-    "surrogate in UTF-8": b"x = '\xed\xa0\x80'\n",
-    "large": b"#" * 3_000_000,
-    "declared twice": b"\xef\xbb\xbf# coding: latin-1\nx = 1\n",
-}
-
-
-def cell(source: object) -> dict[str, object]:
-    return {"cell_type": "code", "source": source, "metadata": {}}
-
-
-#: Notebooks that cannot be read, but for the first.
-NOTEBOOKS = {
-    "declared encoding": json.dumps({"cells": [cell("# coding: utf-7\nx = '+2AA-'\n" + RIGHT)]}),
-    "surrogate": json.dumps({"cells": [cell(["x = '\ud800'"])]}),
-    "zero byte": json.dumps({"cells": [cell("x = '\0'")]}),
-    "deep": '{"cells": ' + "[" * 200_000,
-    "deep and closed": '{"cells": ' + "[" * 9000 + "]" * 9000 + "}",
-    "huge integer": '{"cells": ' + "9" * 100_000 + "}",
-    "odd cells": json.dumps({"cells": [cell([1, 2])]}),
-    "odd metadata": '{"cells": [{"cell_type": "code", "metadata": 3}]}',
-    "not a notebook": "[]",
-}
 
 
 def read_programs() -> dict[str, tuple[str | bytes, tuple[str, ...]]]:
@@ -61,8 +29,9 @@ def read_programs() -> dict[str, tuple[str | bytes, tuple[str, ...]]]:
     for title, source in read_sections("hostile_submissions.txt"):
         name, ends = title.split(": ")
         programs[f"{name}.py"] = (source, tuple(ends.split(", ")))
-    programs |= {f"encoding {n}.py": (data, ("encoding",)) for n, data in ENCODINGS.items()}
-    for name, source in NOTEBOOKS.items():
+    for name, data in read_values("hostile encodings").items():
+        programs[f"encoding {name}.py"] = (data, ("encoding",))
+    for name, source in read_values("hostile notebooks").items():
         end = "graded" if name == "declared encoding" else "encoding"
         programs[f"notebook {name}.ipynb"] = (source, (end,))
     return programs

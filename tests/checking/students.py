@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from cgprimer import ExpressionGraph
 from cgprimer.core.language.syntax_tree import Apply, Name, Number
 from tests.checking.submissions import read_tables
 
 TABLES = read_tables("primitives.txt")
-NAMES: dict[str, Any] = dict(vars(math))
+NAMES: dict[str, Any] = {"np": np, **vars(math)}
 Formula = Callable[..., Any]
 
 

@@ -51,6 +51,11 @@ def define_names(source: str) -> dict[str, Any]:
     return names
 
 
+def compute(expression: str) -> Any:
+    """Return the value of an expression in Python, which may use functions of math."""
+    return eval(expression, dict(vars(math)))  # noqa: S307
+
+
 def change(source: str, changes: str) -> str:
     """Return a source with changes of the form above."""
     for old, new in re.findall(r"((?:^-.*\n?)*)((?:^\+.*\n?)*)", changes, re.MULTILINE):
@@ -82,6 +87,11 @@ def read_tables(file: str | Path) -> dict[str, list[tuple[str, ...]]]:
         title: [tuple(re.split(" =>(?: |$)", line)) for line in text.splitlines()]
         for title, text in read_sections(file)
     }
+
+
+def read_values(title: str) -> dict[str, Any]:
+    """Return what the expressions in a table of ``tables.txt`` stand for, by the name of each."""
+    return {name: compute(text) for name, text in read_tables("tables.txt")[title]}
 
 
 def read_submissions(file: str) -> tuple[list[Submission], list[Submission]]:

@@ -17,7 +17,7 @@ from cgprimer.course.checks.check_results import Part, Result
 from cgprimer.course.checks.notation_reader import read_formula
 from cgprimer.course.checks.sheets.answer_values import parse_number
 from tests.approval import approved, refused
-from tests.checking.submissions import read_tables, sample
+from tests.checking.submissions import compute, read_tables, sample
 from tests.cli.cli_tools import bad, good, read_json
 from tests.methods.graph_strategies import Case, cases
 
@@ -39,8 +39,6 @@ def test_f17_the_wrong_component_is_named_and_no_right_value_said():
     assert "x = 4, y = 5" in said
     assert "your value is 15" in said
     assert "16" not in said
-    assert check_formula(graph, "16, 30").points == 2
-    assert check_formula(graph, "(16, 30)").points == 2
 
 
 def check_statement(text: str) -> Part:
@@ -91,11 +89,14 @@ def test_domains_are_tried_on_both_sides():
         assert evidence in part.evidence[0]
 
 
-def test_formulas_and_numbers_by_name_in_order_with_inner_variables_and_constants():
-    right = "dab = 3*xz^2*xx, dac = 3*xz^2*xa, dbc = 3*xz^2*xx, dcd = xx"
-    assert check_formula(LECTURE, right).points == 4
-    assert check_formula(LECTURE, "d/dcd = xa^2", wrt=["cd"]).points == 1
-    assert check_formula(LECTURE, "xa^2; 3*xz^2*xx", wrt=["cd", "ab"]).points == 2
+@pytest.mark.parametrize(("graph", "answer", "names", "points"), TABLES["points of answers"])
+def test_formulas_and_numbers_by_name_in_order_and_on_every_branch(graph, answer, names, points):
+    text = BOWL if graph == "BOWL" else graph
+    model = cgprimer.parse(text) if "=" in text else cgprimer.load(text)
+    assert check_formula(model, answer, wrt=names.split() or None).points == int(points)
+
+
+def test_an_answer_to_some_of_the_names_leaves_the_others_without_a_verdict():
     some = check_formula(LECTURE, "dcd = xx")
     assert (some.points, some.possible) == (1, 4)
     assert verdicts(some) == {"ab": "not run", "bc": "not run", "cd": "right", "ac": "not run"}
@@ -103,8 +104,6 @@ def test_formulas_and_numbers_by_name_in_order_with_inner_variables_and_constant
     assert verdicts(check_formula(bowl, "16, 6*x")) == {"x": "right", "y": "wrong"}
     assert verdicts(check_formula(bowl, "dy = 31")) == {"x": "not run", "y": "wrong"}
     circle = cgprimer.parse("parameter r = 2; area = 3.141592653589793*r^2")
-    assert check_formula(circle, "2*pi*r").points == 1
-    assert check_formula(circle, "12.566").points == 1
     assert check_formula(circle, "6.2832*r").parts[0].verdict == "suspicious"
 
 
@@ -124,11 +123,6 @@ def test_right_formulas_of_random_graphs_are_right_and_others_are_not(case: Case
 
 def test_numbers_are_compared_to_the_digits_that_are_given():
     graph = cgprimer.load("baydin")  # 5.5 and 1.7163378145367737
-    for answer, points in (
-        ("5.5, 1.716", 2), ("11/2, 1.71634", 2), ("5.5, 1.7163378145367737", 2),
-        ("5.5, 1.72", 2), ("5.5, 1.8", 1), ("5.5, 1.7", 1), ("5.5, 1.719", 1), ("-5.5, 1.716", 1),
-    ):  # fmt: skip
-        assert check_formula(graph, answer, wrt=["x1", "x2"]).points == points, answer
     found = check_formula(graph, "-5.5, 1.716", wrt=["x1", "x2"])
     assert found.parts[0].mistake == "sign"
     assert check_formula(graph, "8, 1.5", wrt=["x1", "x2"], at={"x1": 1, "x2": 7}).points == 1
@@ -147,10 +141,6 @@ def test_the_inner_derivative_that_is_missing_is_named():
 
 def test_arrays_are_answered_number_by_number_or_whole():
     graph = cgprimer.load("matrix_backpropagation")  # grad w2 = (4, 0), grad w1 = ((2, 0), (4, 0))
-    for answer in ("dw2 = [4, 0], dw1 = [[2, 0], [4, 0]]", "w2 = [[4], [0]], w1 = [2, 0, 4, 0]",
-                   "dw1[0,0]=2; dw1[0,1]=0; dw1[1,0]=4; dw1[1,1]=0; dw2=[4,0]"):  # fmt: skip
-        found = check_formula(graph, answer)
-        assert found.points == 2, str(found)
     found = check_formula(graph, "dw2 = [0, 4], dw1 = [[2, 0], [4, 0]]")
     assert verdicts(found)["w2"] == "wrong"
 
@@ -164,17 +154,10 @@ def test_what_cannot_be_read_is_said(graph, answer, contains):
         )
 
 
-HUGE = [
-    "d(x) = 9^9^9^9", "d(x) = x^(x^(x^(x^x)))", "d(x^9^9^9) = 9^9^9", "d(x) = (-9)^9^9^9",
-    "d(x) = x^1e300/x^1e300", "d(x) = exp(exp(exp(exp(exp(x)))))", "d(x) = 1.0000001^9^9^9",
-    "d(x) = " + "sin(" * 3000 + "x" + ")" * 3000, "d(x) = " + "+x" * 30_000,
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("text", sample(HUGE, 9))
+@pytest.mark.parametrize("text", sample([row[0] for row in TABLES["huge powers"]], 9))
 def test_huge_powers_end_in_a_verdict_or_an_error(text):
     with contextlib.suppress(cgprimer.CgprimerError):
-        assert check_formula(text).points == 0
+        assert check_formula(compute(text)).points == 0
 
 
 @pytest.mark.slow
@@ -216,23 +199,6 @@ def test_a_statement_has_no_file_and_no_calls_before():
 def test_messages_use_the_words_of_the_statement():
     assert "1 of 1 points" in good("check", "formula", "(u*v)' = u'v + uv'")
     assert "u\u02b9 + * v\u02b9" in bad("check", "formula", "(u*v)' = u' + * v'")
-
-
-def test_formulas_are_asked_on_every_branch():
-    unit = cgprimer.parse(
-        "input x = 1.2; parameter w = 0.8, b = 0.3, v = 1.5; h = relu(w*x + b); o = v*h"
-    )
-    assert check_formula(unit, "v*x, v, w*x + b", wrt=["w", "b", "v"]).points == 0
-    right = "v*x*heaviside(w*x + b), v*heaviside(w*x + b), h"
-    assert check_formula(unit, right, wrt=["w", "b", "v"]).points == 3
-
-
-def test_a_wrong_integer_close_to_the_right_one_gets_no_points():
-    graph = cgprimer.parse("input x = 2; y = 121*x")
-    assert check_formula(graph, "120").points == 0
-    graph = cgprimer.parse("y = 121*x^2")
-    assert check_formula(graph, "241*x", wrt=["x"]).points == 0
-    assert check_formula(graph, "242*x", wrt=["x"]).points == 1
 
 
 def test_an_infinite_prediction_explains_nothing() -> None:
@@ -316,13 +282,8 @@ def test_statements_in_usual_notation(row: list[str]) -> None:
 
 
 def test_answers_of_a_graph_in_usual_notation() -> None:
-    graph = cgprimer.parse("input x = 0.7, y = 1.2; z = x*y*exp(x) + atan(x)*log(y)")
-    answer = "dx = y e^x(1 + x) + (ln y)/(1 + x²), dy = x e^x + arctan(x)/y"
-    assert check_formula(graph, answer).points == 2
-    lecture = cgprimer.load("lecture")
-    assert check_formula(lecture, "3xz²xx", wrt="ab").points == 1
     with refused(cgprimer.UsageError, "'xq'"):
-        check_formula(lecture, "3xq", wrt="ab")
+        check_formula(LECTURE, "3xq", wrt="ab")
 
 
 @pytest.mark.parametrize(("text", "number"), NOTATION["numbers"])

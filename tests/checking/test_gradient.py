@@ -26,15 +26,14 @@ from tests.checking.planted_mistakes import (
     samples,
     with_habits,
 )
-from tests.checking.students import Habits, Student
-from tests.checking.submissions import Submission, read_submissions, sample
+from tests.checking.students import Habits, Student, compile_formula
+from tests.checking.submissions import Submission, compute, read_submissions, read_tables, sample
 from tests.cli.cli_tools import bad, good, read_json
 
 EXAMPLES, WRONG_EXAMPLES = read_submissions("gradient_examples.txt")
+TABLES = read_tables("tables.txt")
 Program = Callable[[Mapping[str, Any]], dict[str, Any]]
 LINE = "input x = 2; parameter k = 3, b = 1; y = k*x + b; output y"
-UNIT = "input x = 1.2; parameter w = 0.8, b = 0.3, v = 1.5; h = relu(w*x + b); o = v*h"
-HINGE = "input x = 1, t = 1; parameter w = 0.5, b; L = relu(1 - t*(w*x + b))"
 
 
 def check(graph: str, function: Any, **settings: Any) -> dict[str, Part]:
@@ -183,28 +182,14 @@ def test_the_tolerance_stays_below_the_derivative(offset: str) -> None:
         assert verdicts(graph, lambda xa, k, factor=factor: factor * xa) == {verdict}
 
 
-@pytest.mark.parametrize(
-    ("graph", "wrong", "right"),
-    [
-        (UNIT, lambda x, w, b, v: {"w": v * x, "b": v, "v": w * x + b},
-         lambda x, w, b, v: {"w": v * x * (w * x + b > 0), "b": v * (w * x + b > 0),
-                             "v": max(w * x + b, 0)}),
-        (HINGE, lambda x, t, w, b: {"w": -t * x, "b": -t},
-         lambda x, t, w, b: {"w": -t * x * (t * (w * x + b) < 1), "b": -t * (t * (w * x + b) < 1)}),
-        (HINGE, lambda x, t, w, b: {"w": -t * x * (t * (w * x + b) < 0),
-                                    "b": -t * (t * (w * x + b) < 0)}, None),
-        ("input x; parameter w, b; y = where(less(x, 0), w*x, b*x); output y",
-         lambda x, w, b: {"w": x, "b": x}, lambda x, w, b: {"w": min(x, 0), "b": max(x, 0)}),
-        # branches far from the values in the file
-        ("input x = 1; parameter w = 2, b = 1; y = w*relu(x - 40) + b*max(x, -30)",
-         lambda x, w, b: {"w": 0, "b": x},
-         lambda x, w, b: {"w": max(x - 40, 0), "b": max(x, -30)}),
-    ],
-)  # fmt: skip
-def test_all_branches_are_asked(graph: str, wrong: Any, right: Any) -> None:
+@pytest.mark.parametrize(("graph", "wrong", "right"), TABLES["branches of gradients"])
+def test_all_branches_are_asked(graph: str, wrong: str, right: str) -> None:
+    model = cgprimer.parse(graph)
+    names = ", ".join([*model.inputs, *model.parameters])
     for points in (5, 20):
-        assert verdicts(graph, wrong, points=points) == {"wrong"}
-        assert right is None or verdicts(graph, right, points=points) == {"right"}
+        assert verdicts(graph, compile_formula(names, wrong), points=points) == {"wrong"}
+        if right != "None":
+            assert verdicts(graph, compile_formula(names, right), points=points) == {"right"}
 
 
 @pytest.mark.parametrize("wrong", WRONG_EXAMPLES, ids=str)
@@ -226,35 +211,16 @@ def test_a_sigmoid_left_out_of_a_network() -> None:  # E3
     assert "sigmoid" in parts["w1"].message
 
 
-@pytest.mark.parametrize(
-    "function",
-    [
-        lambda k, b, x: {"k": x, "b": 1},
-        lambda x, **others: {"k": x, "b": 1},
-        lambda point: {"b": 1, "k": point["x"], "more": 0},
-        lambda x: {"b": 1, "k": x},  # takes what it needs
-        lambda x, k, b, h=1e-5: [x, 1],
-        lambda x, k, b: (np.float64(x), np.array([1.0])),
-        lambda x, k, b: np.array([x, 1.0]),
-    ],
-)
-def test_ways_to_write_a_function(function: Any) -> None:
-    assert verdicts(LINE, function) == {"right"}
+@pytest.mark.parametrize(("operands", "result"), TABLES["ways to write a gradient"])
+def test_ways_to_write_a_function(operands: str, result: str) -> None:
+    assert verdicts(LINE, compile_formula(operands, result)) == {"right"}
 
 
 @pytest.mark.parametrize(
-    ("function", "contains"),
-    [
-        (lambda u, v: [u, v], "wrong signature ... gradient(x, k, b)"),
-        (lambda: [1, 2], "wrong signature"),
-        (lambda x, k, b: [1, 2, 3], "wrong shape ... 3 ... 2"),
-        (lambda x, k, b: None, "not numbers ... None"),
-        (lambda x, k, b: "1, 2", "not numbers"),
-        (lambda x, k, b: 1 / 0, "exception: ZeroDivisionError"),
-        (lambda x, k, b: [1j, 2], "complex"),
-    ],
+    ("operands", "returned", "contains"), TABLES["gradients without an answer"]
 )
-def test_functions_without_an_answer(function: Any, contains: str) -> None:
+def test_functions_without_an_answer(operands: str, returned: str, contains: str) -> None:
+    function = compile_formula(operands, returned)
     result = cgprimer.check_gradient(cgprimer.parse(LINE), function)
     approved(str(result.failure), contains)
     assert [part.verdict for part in result.parts] == ["not run", "not run"]
@@ -312,25 +278,11 @@ def test_no_right_value_is_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("graph", "settings", "contains"),
-    [
-        ("lecture", {"loss": "squared-error", "of": "xw"}, ""),
-        ("lecture", {"wrt": "zz"}, "'zz'"),
-        ("lecture", {"of": "zz"}, "'zz'"),
-        ("lecture", {"reduction": "max"}, "'max'"),
-        ("lecture", {"batch": 3, "wrt": "xa"}, ""),
-        ("lecture", {"name": "my gradient"}, ""),
-        ("lecture", {"of": "xx"}, "xx ... ab ... bc ... cd ... ac"),
-        ("lecture", {"loss": "sqared-error"}, "'squared-error'"),
-        ("olah", {"batch": 2}, ""),
-        ("y = log(0 - a^2); output y", {}, ""),
-    ],
+    ("graph", "settings", "contains"), TABLES["gradients that cannot be asked"]
 )
-def test_questions_that_cannot_be_asked(
-    graph: str, settings: dict[str, Any], contains: str
-) -> None:
+def test_questions_that_cannot_be_asked(graph: str, settings: str, contains: str) -> None:
     with refused((cgprimer.UsageError, cgprimer.DifferentiationError), contains):
-        check(graph, lambda **point: 0, **settings)
+        check(graph, lambda **point: 0, **compute(settings))
 
 
 def test_the_seed_decides_the_points() -> None:

@@ -142,19 +142,10 @@ def test_options_of_checks_and_exercises(folder: Path) -> None:
     assert "x = 0.7" in (folder / "exercises" / "students" / "sheet.md").read_text()
 
 
-@pytest.mark.parametrize(
-    ("command", "options", "contains"),
-    [
-        ("check gradient", ["--keep", "z"], "x ... y"),
-        ("exercise", ["--domain", "=1"], "expected NAME=VALUES"),
-        ("check gradient", ["--domain", "y=0,a"], "one-hot"),
-        ("check formula", ["--domain", "y=0,1,y=2"], ""),
-        ("exercise", ["--domain", "y={}"], ""),
-    ],
-)
-def test_wrong_options(folder: Path, command: str, options: list[str], contains: str) -> None:
+@pytest.mark.parametrize(("command", "options", "contains"), TABLES["wrong options"])
+def test_wrong_options(folder: Path, command: str, options: str, contains: str) -> None:
     answer = {"check gradient": ["ann.py"], "check formula": ["x, 1"]}.get(command, [])
-    result = run(*command.split(), "bce.cg", *answer, *options)
+    result = run(*command.split(), "bce.cg", *answer, *options.split())
     assert result.returncode != 0
     approved(result.stderr, contains)
     assert "defect" not in result.stderr

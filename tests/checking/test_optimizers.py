@@ -21,13 +21,22 @@ from cgprimer.course.checks.optimizer_variants import Variant, list_variants, si
 from cgprimer.course.checks.optimizer_verdicts import create_test_runs
 from cgprimer.training.optimizers import optimizer
 from tests.approval import approved
-from tests.checking.submissions import Submission, change, define_names, read_submissions, sample
+from tests.checking.submissions import (
+    Submission,
+    change,
+    compute,
+    define_names,
+    read_submissions,
+    read_tables,
+    sample,
+)
 
 HYPER = {
     "beta": 0.8, "beta1": 0.8, "beta2": 0.95, "alpha": 0.9, "epsilon": 1e-6, "slope": 0.3,
     "rate": 0.07,
 }  # fmt: skip
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 4))]
+TABLES = read_tables("tables.txt")
 TEMPLATES, CHANGED = read_submissions("optimizers.txt")
 RIGHT = TEMPLATES + [one for one in CHANGED if one.mistake == "right"]
 WRONG = [one for one in CHANGED if one.mistake != "right"]
@@ -143,22 +152,10 @@ def test_each_optimizer_of_a_file_is_checked(tmp_path: Path) -> None:
     assert result.points == 10
 
 
-@pytest.mark.parametrize(
-    ("names", "optimizers"),
-    [
-        (["norms()", "momentum_term()", "DataManager", "Nadam", "adam_update()"],
-         {"adam": "adam_update"}),
-        (["Nadam", "adam_update()", "AdamOptimizer"], {"adam": "AdamOptimizer"}),
-        (["RMS", "NAG", "GradientDescent"],
-         {"rmsprop": "RMS", "nesterov": "NAG", "sgd": "GradientDescent"}),
-        (["Mine"], {}),
-    ],
-)  # fmt: skip
-def test_optimizers_are_recognized_by_their_names(
-    names: list[str], optimizers: dict[str, str]
-) -> None:
-    kinds = [(n.removesuffix("()"), "function" if n.endswith("()") else "class") for n in names]
-    assert recognize_optimizers(kinds) == optimizers
+@pytest.mark.parametrize(("names", "optimizers"), TABLES["names of optimizers"])
+def test_optimizers_are_recognized_by_their_names(names: str, optimizers: str) -> None:
+    kinds = [(n[:-2], "function") if n.endswith("()") else (n, "class") for n in names.split()]
+    assert recognize_optimizers(kinds) == compute(optimizers)
 
 
 def test_a_similar_name_is_to_be_renamed() -> None:

@@ -152,21 +152,7 @@ def test_files_and_processes_of_the_same_user_are_out_of_reach(held: str, tmp_pa
     own.mkdir()
     (own / "m").write_text("mine")
     calls = SAME_USER[held].format(file=str(secret), pid=os.getpid())
-    text = f"""
-import fcntl, io, os, pathlib, resource, sys
-from cgprimer.course.checks import audit
-from cgprimer.course.checks.kernel import seccomp
-{held}
-for line in {calls!r}.splitlines():
-    try:
-        exec(line)
-        print(line)
-    except PermissionError:
-        pass
-os.kill(os.getpid(), 0)
-resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-os.rename("m", "n")
-"""
+    text = TEXTS["same user"].replace("HELD", held).replace("CALLS", repr(calls))
     done = run_python(text, cwd=own)
     assert (done.stdout, done.returncode) == ("", 0), done.stderr
     assert secret.read_text() == "0.123456"
@@ -188,23 +174,15 @@ def test_a_hostile_program_has_the_result_of_its_own_end(name: str, tmp_path: Pa
     assert "0.123456" not in str(result)
 
 
-FORGED = """
-import os
-for number in range(3, 30):
-    try: os.write(number, {line!r})
-    except OSError: pass
-"""
-
-
 def test_a_submission_that_forges_answers_has_none(tmp_path: Path) -> None:
     line = b'{"request": 0, "value": [1, 1]}\n'
-    forged = answers(tmp_path, FORGED.format(line=line) + G).failure
+    forged = answers(tmp_path, TEXTS["forges"].format(line=line) + G).failure
     assert forged is not None
     assert forged.kind == "answers"
     long = b'{"request": 0, "failure": {"kind": "exception", "message": "%s"}}\n' % (b"x " * 10**5)
-    value = answers(tmp_path, FORGED.format(line=long) + G).values[0]
+    value = answers(tmp_path, TEXTS["forges"].format(line=long) + G).values[0]
     assert len(value.message) <= 1000
-    flood = FORGED.replace("{line!r}", "b'numpy\\n' * 10**6")
+    flood = TEXTS["forges"].replace("{line!r}", "b'numpy\\n' * 10**6")
     found = answers(tmp_path, flood + G)
     assert found.failure == forged
     assert len(found.values) == 2
@@ -235,18 +213,7 @@ def test_whoever_grades(grader: str, tmp_path: Path) -> None:
     program, *how = GRADERS[grader].split()
     if os.geteuid() or not shutil.which(program):
         pytest.skip(f"needs root, and {program}")
-    text = f"""
-from pathlib import Path
-from tests.checking.test_sandbox import G, REACHES, RIGHT, answers
-folder = Path({str(tmp_path)!r})
-assert answers(folder, G).values == RIGHT
-for name, text in REACHES.items():
-    file = str(folder / "secret")
-    text = text.format(file=file, folder=str(folder), port=9, pid=1)
-    found = answers(folder, text + G)
-    assert "PermissionError" in str(found.failure) or name == "processes", (name, found)
-    assert "BlockingIOError" in str(found.failure) or "Permission" in str(found.failure), found
-"""
+    text = TEXTS["any grader"].replace("FOLDER", repr(str(tmp_path)))
     (tmp_path / "secret").write_text("0.123456")
     done = run_python(text, program, *how)
     if "unshare:" in done.stderr:
@@ -401,15 +368,6 @@ def test_deep_and_closed_folders_are_removed(tmp_path: Path) -> None:
     assert not top.exists()
 
 
-KILLED = """
-import sys, tempfile
-from cgprimer.course.checks.sandbox import run_submission
-tempfile.tempdir = sys.argv[1]
-print("started", flush=True)
-run_submission(sys.argv[2], [{"call": "g", "arguments": [1, 2]}])
-"""
-
-
 @linux
 def test_the_folders_of_a_killed_grader_are_removed_by_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protection: str
@@ -417,7 +375,7 @@ def test_the_folders_of_a_killed_grader_are_removed_by_the_next(
     file, temporary = tmp_path / "ann.py", tmp_path / "temporary"
     file.write_text("import os, time\nif os.fork():\n    os.mkdir('d')\ntime.sleep(60)\n")
     temporary.mkdir()
-    text = KILLED
+    text = TEXTS["killed grader"]
     if protection == "python":
         text = text.replace("print(", "run_submission.__globals__['KERNEL'] = False\nprint(")
     command = [sys.executable, "-c", text, str(temporary), str(file)]

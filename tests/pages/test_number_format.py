@@ -14,7 +14,7 @@ from importlib.resources import files
 import pytest
 
 from cgprimer.support.number_format import choose_equality_sign, format_number, mark_rounding
-from tests.checking.students import compile_formula
+from tests.checking.submissions import compute
 from tests.pages.conftest import TABLES
 
 AWKWARD = [
@@ -54,7 +54,7 @@ def test_large_and_small_numbers_have_a_short_exponent(value: str, text: str) ->
 
 @pytest.mark.parametrize(("value", "digits", "text"), TABLES["marks of rounding"])
 def test_rounded_numbers_are_marked(value: str, digits: str, text: str) -> None:
-    assert mark_rounding(compile_formula("", value)(), int(digits)) == text
+    assert mark_rounding(compute(value), int(digits)) == text
 
 
 def test_a_sum_of_rounded_numbers_has_another_sign() -> None:

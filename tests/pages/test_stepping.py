@@ -33,7 +33,7 @@ from cgprimer.visualization.pages.stepping.step_slides import format_headline
 from cgprimer.visualization.pages.stepping.step_values import encode_value
 from cgprimer.visualization.pages.stepping.vertex_positions import LETTER, lay_out_scene
 from tests.approval import approved, refused
-from tests.checking.students import compile_formula
+from tests.checking.submissions import compute
 from tests.methods.graph_strategies import Case, cases
 from tests.pages.conftest import GRAPHS, TABLES
 
@@ -222,7 +222,7 @@ def test_a_shift_of_a_finite_difference_is_visible_in_the_text(h: float | None) 
 
 @pytest.mark.parametrize(("value", "unmoved", "text"), TABLES["shifted values"])
 def test_the_text_of_a_shifted_value(value: str, unmoved: str, text: str) -> None:
-    assert format_shifted_value(*compile_formula("", f"({value}, {unmoved})")()) == text
+    assert format_shifted_value(*compute(f"({value}, {unmoved})")) == text
 
 
 def test_the_size_of_a_step_is_a_power_of_two() -> None:
@@ -276,7 +276,7 @@ def test_large_arrays_are_abbreviated() -> None:
 def test_wrong_arguments_are_refused(text: str, options: str, kind: str, words: str) -> None:
     graph = LECTURE if text == "LECTURE" else cgprimer.parse(GRAPHS.get(text, text))
     with refused(getattr(errors, kind), words):
-        stepping(graph, **compile_formula("", options)())
+        stepping(graph, **compute(options))
 
 
 def test_a_method_with_too_many_steps_or_paths_is_refused_and_the_others_are_not(
