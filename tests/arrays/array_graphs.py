@@ -1,4 +1,4 @@
-"""Random graphs of arrays for Hypothesis, as text and as the same thing done by numpy."""
+"""Hypothesis strategies for random array graphs, as text and as numpy functions."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def _softmax(a: Array, axis: int) -> Array:
 
 @dataclass
 class Case:
-    """A graph, a point, and what numpy computes at that point.
+    """A graph, a point, and the values that numpy computes at that point.
 
     Attributes:
         lines: statements of the graph.
-        values: what each name is at the point.
-        functions: how to compute a name from others; in the order of the statements.
+        values: value of each name at the point.
+        functions: numpy function and operands of each name, in the order of the statements.
     """
 
     lines: list[str] = field(default_factory=list)
@@ -62,14 +62,14 @@ class Case:
         return {name: self.values[name] for name in self.leaves}
 
     def compute(self, at: dict[str, Array]) -> dict[str, Array]:
-        """Everything from other leaves: numbers of any kind that the functions take."""
+        """Return the values of all names for other values of the leaves."""
         known = dict(at)
         for name, (function, names) in self.functions.items():
             known[name] = function(*[known[n] for n in names])
         return known
 
     def add(self, text: str, function: Callable[..., Array], *names: str) -> str:
-        """A new variable; returns its name."""
+        """Add a variable and return its name."""
         made = f"xv{len(self.functions)}"
         self.lines.append(f"{made} = {text.format(*names)}")
         self.functions[made] = (function, names)
@@ -79,7 +79,7 @@ class Case:
 
 @st.composite
 def array_cases(draw: Any, steps: int = 4, scalar: bool = True) -> Case:
-    """A graph of a few steps; its last value is a number if ``scalar``."""
+    """Generate a graph of a few steps; its last value is a scalar if ``scalar``."""
     case, rng = Case(), np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     sizes = st.integers(1, 3)
     for role, names in (("input", ("x", "xb")), ("parameter", ("w", "k"))):
@@ -92,7 +92,7 @@ def array_cases(draw: Any, steps: int = 4, scalar: bool = True) -> Case:
         _add_random_step(draw, case)
     used = [names for _, names in case.functions.values()]
     last = [name for name in case.functions if not any(name in names for names in used)]
-    if scalar:  # everything that was made counts, with a weight of its own
+    if scalar:  # all unused values contribute, each with a separate weight
         weights = rng.uniform(0.5, 1.5, len(last)).round(3).tolist()
 
         def total(*values: Array) -> Array:
@@ -106,7 +106,7 @@ def array_cases(draw: Any, steps: int = 4, scalar: bool = True) -> Case:
 
 
 def _add_random_step(draw: Any, case: Case) -> None:
-    """One more variable of whatever fits."""
+    """Add a variable computed by a random operation that fits the shapes."""
     names = st.sampled_from(list(case.values))
     one, other = draw(names), draw(names)
     a, b = case.values[one], case.values[other]
@@ -165,7 +165,7 @@ def _add_random_step(draw: Any, case: Case) -> None:
 
 @st.composite
 def _random_index(draw: Any, size: int) -> tuple[str, Any]:
-    """A part of an index: its text, and numpy's."""
+    """Generate one part of an index, as text and for numpy."""
     kind = draw(st.sampled_from(["number", "all", "back", "part", "list"]))
     place = draw(st.integers(-size, size - 1))
     if kind == "number":
@@ -180,7 +180,7 @@ def _random_index(draw: Any, size: int) -> tuple[str, Any]:
 
 
 def _accepts(function: Callable[..., Array], a: Array, b: Array) -> bool:
-    """Return whether a function of numpy takes two arrays."""
+    """Return whether a numpy function accepts two arrays."""
     try:
         function(a, b)
     except ValueError:
@@ -189,7 +189,7 @@ def _accepts(function: Callable[..., Array], a: Array, b: Array) -> bool:
 
 
 def difference_jacobians(case: Case, of: str, wrt: tuple[str, ...]) -> dict[str, Array]:
-    """Central differences of numpy's values, of shape ``of`` + ``wrt``."""
+    """Return central differences of numpy's values, of shape ``of`` + ``wrt``."""
     return {
         name: difference_quotients(
             lambda moved, name=name: case.compute({**case.at, name: moved})[of], case.values[name]

@@ -1,4 +1,4 @@
-"""A mean over the samples: values, the methods that carry it, and a clear word from the others."""
+"""Mean over the samples: values, derivatives, and errors of methods without support."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elements of arrays by their names, parts of arrays, and shapes that do not fit."""
+"""Names of array elements, slices of arrays, and shape errors."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_hessian_mixing_intermediate_variables_and_parameters(text, inner):
 
 @pytest.mark.parametrize("engine", ["plain", "cpu"])
 def test_hessian_vector_product_rejects_per_sample_vectors(engine):
-    """With samples of its own it was a direction on one engine, and no number on another."""
+    """One engine used to accept vectors with one value per sample."""
     graph = cgprimer.parse("input x[2]; parameter w[2], k; xo = k*sum(w*x)^2")
     at = {"x": np.ones((5, 2)), "w": [1.0, 2.0], "k": 3.0}
     for vector in ({"w": np.ones((5, 2))}, {"k": np.ones(5)}):

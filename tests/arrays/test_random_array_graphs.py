@@ -1,4 +1,4 @@
-"""On random graphs of arrays methods agree with numpy; tapes of arrays, and planted faults."""
+"""Methods agree with numpy on random array graphs; passes and verification of array tapes."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_gradients_and_jacobians_match_difference_quotients(case: Case, data) ->
 
 
 def torch_names(torch: Any) -> dict[str, Any]:
-    """Return functions of the language in torch's words."""
+    """Return the torch functions for the functions of the language."""
 
     def reduced(function: Callable[..., Any]) -> Callable[..., Any]:
         return lambda a, *axes: function(a, dim=axes or tuple(range(a.ndim)))
@@ -105,7 +105,7 @@ def torch_names(torch: Any) -> dict[str, Any]:
 @settings(max_examples=100)
 @given(array_cases(steps=6))
 def test_gradients_match_torch(case: Case) -> None:
-    """Torch runs the text of the graph."""
+    """Evaluate the text of the graph with torch."""
     torch = pytest.importorskip("torch", reason="torch is not installed: nothing to compare with")
     definitions = [line for line in case.lines if " = " in line]
     assume("::-1" not in "".join(definitions))  # torch has no steps backwards
@@ -125,7 +125,7 @@ def test_gradients_match_torch(case: Case) -> None:
 @few_examples
 @given(array_cases(), st.sampled_from(["reverse", "forward"]), st.integers(1, 4))
 def test_batches_match_single_points_on_every_engine(case: Case, method: str, samples: int):
-    """Some leaves have a value for each sample, some one for all."""
+    """Some leaves have one value per sample, others one value for all samples."""
     graph, names, rng = case.graph, case.leaves, np.random.default_rng(samples)
     many = {
         name: rng.uniform(-1.5, 1.5, (samples, *value.shape)) if name[0] in "xw" else value
@@ -230,7 +230,7 @@ def test_verifier_rejects_invalid_array_tapes(fault):
 @settings(max_examples=6, deadline=None)
 @given(array_cases())
 def test_passes_and_scalarization_preserve_values(case: Case):
-    """Without dead code, optimized, with its seeds in, written out in numbers: the same values."""
+    """Check dead code removal, optimization, substituted seeds and scalarization."""
     program = cgprimer.differentiate(cgprimer.tape(case.graph), wrt=case.leaves, method="forward")
     for one in program.passes[:3]:
         given = {**case.at, **one.seeds}
@@ -253,7 +253,7 @@ def test_passes_and_scalarization_preserve_values(case: Case):
 
 
 def test_blocked_sum_reduction(monkeypatch):
-    """Matrices' gradients are taken before the products; a last block may be a short one."""
+    """Gradients of matrices are summed per block, and the last block may be shorter."""
     from cgprimer.core.evaluation import array_evaluator
 
     monkeypatch.setattr(array_evaluator, "_BLOCK", 2)  # blocks of 64 samples
@@ -276,7 +276,7 @@ def test_printed_array_tapes():
 
 
 def test_float32_is_preserved():
-    """Constants, softmax and sums do not make arrays of one sample double."""
+    """Constants, softmax and sums do not promote float32 arrays."""
     text = "input x[4], t[3]; parameter W[3,4], b[3]; xo = -sum(t*log_softmax(relu(W @ x + b)))"
     program = cgprimer.differentiate(cgprimer.tape(cgprimer.parse(text)), wrt=["W"])
     columns = {"x": np.random.default_rng(0).normal(size=(3, 4)), "t": np.eye(3)}

@@ -1,4 +1,4 @@
-"""What the tests of the lecture cases share: the examples and the methods."""
+"""Helpers for tests of the lecture cases: examples and methods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Examples need nothing but their file, and scripts print what the lectures have."""
+"""Examples are self-contained, and scripts print the numbers of the lectures."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_example_is_self_contained(path):
 def test_example_gradients_by_every_method(path):
     graph = cgprimer.load(path)
     everything, methods = (*graph.variables, *graph.parameters), [*METHODS]
-    if graph.shapes or graph.layered:  # sympy differentiates by rules of its own
+    if graph.shapes or graph.layered:  # sympy's derivatives are independent of the table
         methods.remove("symbolic")
         expected = cgprimer.gradient(graph, wrt=everything, method="symbolic")
     else:
@@ -54,7 +54,7 @@ def test_example_gradients_by_every_method(path):
 
 SCRIPTS = sorted(EXAMPLES.glob("*.py"))
 PICTURES = {"two_path_gradients": "two_paths.png", "sine_gradients": "sine_chain.png"}
-DIGITS = {  # of what an example prints; approved texts leave out what has many of them
+DIGITS = {  # expected output; approved texts mask numbers with many digits
     "recurrent_unit": "0.998146762128968 ... 0.003687663930368 ... 0.011246733018121",
     "wrapped_functions": "0.22313016014842982 ... 1.22313016014843 ... 0.8175744761936437 ..."
     " backward pass: 0.149146452070332",

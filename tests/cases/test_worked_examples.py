@@ -15,7 +15,6 @@ from tests.cases.case_tools import EXACT, METHODS, example
 
 # The value of the output, and derivatives with respect to any variables and parameters.
 CASES = tomllib.loads(Path(__file__).with_name("worked_examples.toml").read_text("utf-8"))
-# Sums and products of short numbers: exact to the last bit.
 
 
 def tolerance(method: str, exact: bool = False) -> dict[str, float]:
@@ -74,7 +73,7 @@ def test_c1_paths_and_partials() -> None:
     assert set(program.paths["L", "a"]) == {("a", "b", "d", "L"), ("a", "c", "d", "L")}
     assert program.pass_count == 2
     edges = cgprimer.partials(example("two_paths"))
-    assert edges.variable_to_variable["L", "d"] == -1.0  # the factor that belongs to both paths
+    assert edges.variable_to_variable["L", "d"] == -1.0  # the factor common to both paths
     assert edges.variable_to_variable["d", "b"] == 0.5
     assert edges.variable_to_variable["d", "c"] == 4.0
     assert edges.variable_to_parameter["d", "w3"] == 6.0
@@ -112,7 +111,7 @@ REPEATED = [(method, {}) for method in EXACT] + [
 def repeated_derivatives(
     name: str, at: float, times: int, method: str, options: dict[str, bool]
 ) -> list[tuple[float, float]]:
-    """Return value and derivative of each derivative, by differentiating the tape again."""
+    """Return values and derivatives of repeated differentiation of the tape."""
     tape, of = cgprimer.tape(example(name)), "y"
     pairs = []
     for _ in range(times):

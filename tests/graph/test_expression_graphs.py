@@ -1,4 +1,4 @@
-"""Names, roles and order of a graph, its two dictionaries and values; generated networks."""
+"""Names, roles, order, dictionaries and values of a graph; generated networks."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_str_truncates_long_graphs() -> None:
 
 
 def test_layers_ignore_comments_and_names():
-    """Layers are those that the expressions apply; a comment or a name only mentions them."""
+    """Only calls in expressions count as layers."""
     graph = cgprimer.parse("# no dropout, no batchnorm here\nxbatchnorm = k*xa; output xbatchnorm")
     assert not graph.layered
     assert graph.mode({"xa": 1.0, "k": 2.0}) == ""
@@ -208,7 +208,7 @@ def test_input_arrays_are_not_modified() -> None:
     xa = np.arange(3.0)
     xa.flags.writeable = False
     values = cgprimer.parse("xb = xa; xw = xb + 1").evaluate({"xa": xa})
-    values["xb"] += 1  # what comes back belongs to the caller
+    values["xb"] += 1  # returned arrays belong to the caller
     values["xa"] += 1
     assert xa.tolist() == [0.0, 1.0, 2.0]
     assert values["xw"].tolist() == [1.0, 2.0, 3.0]

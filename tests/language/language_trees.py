@@ -1,4 +1,4 @@
-"""What the language tests compare trees with, and make trees from."""
+"""Strategies for expression trees, and a comparable form of trees."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from cgprimer.core.language.syntax_tree import Apply, Expression, Name, Number, postorder
 from cgprimer.core.operations import primitives
 
-# Names that contain one another, that are words of the language, and that are not ASCII.
+# Names with common prefixes, keywords of the language, and names that are not ASCII.
 _NAMES = "x xx xa xab xabc a ab e pi e1 _ out sin input output parameter θ größe x_1 X"
 NAMES = tuple(_NAMES.split())
 CALLABLE = [row for row in primitives() if row.spelling]
@@ -20,7 +20,7 @@ Shape = list[tuple[str, object]]
 
 
 def shape(tree: Expression) -> Shape:
-    """A tree as a list, equal for equal trees only: postorder with arities, no recursion."""
+    """Return a tree as a list in postorder with arities, which is equal only for equal trees."""
     found: Shape = []
     for node in postorder(tree):
         if isinstance(node, Apply):
@@ -33,7 +33,7 @@ def shape(tree: Expression) -> Shape:
 
 
 def python_shape(text: str) -> Shape:
-    """The same for Python's own reading of a small arithmetic expression (it recurses)."""
+    """Return the shape of a small arithmetic expression as Python parses it."""
 
     def visit(node: ast.expr) -> Shape:
         match node:
@@ -60,7 +60,7 @@ def _extend(children: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expres
 
 
 def trees() -> st.SearchStrategy[Expression]:
-    """Trees as the parser makes them: a sign is a ``neg``, never part of a number."""
+    """Generate trees as the parser builds them: a sign is a ``neg``, never part of a number."""
     numbers = st.floats(min_value=0.0, allow_nan=False, allow_infinity=False).map(Number)
     names = st.sampled_from(NAMES).map(Name)
     return st.recursive(numbers | names, _extend, max_leaves=20)

@@ -1,4 +1,4 @@
-"""Every error has a kind, a place with carets under it, and a hint where one is likely to help."""
+"""Kinds, messages, locations and hints of errors in texts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.approval import approved, refused
 
 
 def read_invalid_texts() -> list[tuple[str, str]]:
-    """Return kinds of errors and texts, in which ‹ and › enclose what the carets underline."""
+    """Return kinds of errors and texts; ‹ and › enclose the underlined part."""
     pairs, kind = [], ""
     for line in Path(__file__).with_name("invalid_texts.txt").read_text("utf-8").splitlines():
         if line.startswith("# "):
@@ -43,7 +43,7 @@ def parse_error(text: str) -> SourceError:
 
 
 def underlined(line: str, carets: str) -> str:
-    """The characters of a line that the carets of the next line stand under."""
+    """Return the characters of a line that are underlined by the carets of the next line."""
     assert set(carets.strip()) == {"^"}
     return line[carets.index("^") : carets.rindex("^") + 1]
 
@@ -130,10 +130,10 @@ def test_errors_with_two_locations_show_both(marked: str) -> None:
 
 
 def test_cycle_error_reports_only_the_cycle() -> None:
-    # xin leads into the circle and xend out of it; neither is on it.
+    # xin leads into the cycle and xend out of it; neither is part of it.
     error = parse_error("xend = xc; xin = 2; xb = xa*xin; xa = xc; xc = xb + xin")
     assert isinstance(error, CycleError)
-    # Arrows are edges, from what is used to what uses it, and begin at the first in the text.
+    # Arrows are edges from operand to user; the path begins at the first name in the text.
     assert error.path == ("xc", "xa", "xb", "xc")
     assert "xc -> xa -> xb -> xc" in approved(str(error))
     count = 2_000  # without recursion

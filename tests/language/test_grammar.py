@@ -1,4 +1,4 @@
-"""What a text means: precedence, separators, functions, declarations, initializers."""
+"""Grammar of the language: precedence, separators, functions, declarations, initializers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ OPERANDS = st.sampled_from(["x", "xx", "a", "1", "2", "0.5", "1e3", "2.", ".5", 
 
 
 def _extend(children: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    # Texts are put side by side without parentheses, so that precedence decides what they mean.
+    # Operands are joined without parentheses, so that precedence decides the structure.
     binary = st.sampled_from([" + ", "-", "*", " / ", "**", "+", " - ", "* ", "/"])
     return (
         st.tuples(children, binary, children).map("".join)
@@ -158,7 +158,7 @@ NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-9, 9).
 
 @st.composite
 def declared_inputs(draw: st.DrawFn) -> tuple[str, dict[str, object]]:
-    """The text of an input with a domain, and the domain that it must have."""
+    """Generate the text of an input with a domain, and the expected domain."""
     numbers = draw(st.lists(NUMBERS, min_size=1, max_size=5, unique=True))
     gap = draw(st.sampled_from(["", " ", "\n", " # two\n "]))
     braces = f"{{{gap}" + f"{gap},{gap}".join(map(repr, numbers)) + f"{gap}}}"

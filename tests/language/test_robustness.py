@@ -1,4 +1,4 @@
-"""Nothing a user writes gets past CgprimerError, and nothing is too long or too deep."""
+"""Invalid texts raise only CgprimerError; long and deeply nested texts are supported."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def try_parse(text: str) -> ExpressionGraph | SourceError:
 
 def check_graph_or_error(text: str) -> None:
     found = try_parse(text)
-    if isinstance(found, SourceError):  # which can be shown, and points into the text
+    if isinstance(found, SourceError):  # which has a location in the text
         assert 0 <= found.span.start <= len(text)
         assert min(found.line, found.column) >= 1
         assert "^" in str(found)
@@ -85,7 +85,7 @@ def test_nested_conditions_format_without_recursion() -> None:
 
 
 def test_unparse_of_negative_numbers() -> None:
-    # The parser makes no negative numbers; constant folding does, and the text must say the same.
+    # The parser creates no negative numbers, but constant folding does.
     two = Number(-2.0)
     for tree, text in [
         (Apply("pow", (two, Name("a"))), "(-2)^a"),

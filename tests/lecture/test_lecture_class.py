@@ -1,4 +1,4 @@
-"""The lecture's own class: its calls in the lecture's order (cases A1, A2, A3, F6, F15)."""
+"""The class of the lecture: calls in the order of the lecture (cases A1, A2, A3, F6, F15)."""
 
 import os
 import re
@@ -25,7 +25,7 @@ NETWORK = ["xw=ap*xp+aq*xq+ar*xr+as*xs", "xz=bp*xp+bq*xq+br*xr+bs*xs", "xo=cp*xw
 
 @pytest.fixture(autouse=True)
 def headless(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Write empty pictures: the tests of pictures render."""
+    """Write empty image files, because rendering is tested elsewhere."""
     monkeypatch.setenv("MPLBACKEND", "Agg")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(figure_display, "save_figure", lambda figure, path: path.touch())
@@ -93,7 +93,7 @@ def test_vertex_differences_match_the_lecture() -> None:
 def test_grad_delta_sets_the_difference_step() -> None:
     runs = [trained(grad_delta=delta).run for delta in (0.5, 1e-5, None)]
     assert all(runs)
-    # How far the parameters went: they themselves are near their start, whatever the gradient.
+    # Compare parameter updates: the parameters stay near their start for any gradient.
     coarse, fine, exact = (
         {name: run.parameters[name] - run.start[name] for name in TRUTH} for run in runs
     )
@@ -184,7 +184,7 @@ def test_training_with_a_custom_function(capsys: pytest.CaptureFixture[str]) -> 
         assert found[-1] < found[0] / 2
         assert run.loss < run.start_loss
     with pytest.raises(CgprimerError):
-        cgprimer.parse("xw = DoSillyWithTensor(xa)")  # it belongs to that training alone
+        cgprimer.parse("xw = DoSillyWithTensor(xa)")  # registered only during that training
 
 
 def test_dataset_with_activations_applies_relu() -> None:
@@ -196,7 +196,7 @@ def test_dataset_with_activations_applies_relu() -> None:
 
 
 class Momentum(ComputationalGraphPrimer):
-    """A step as students write it: their own lists, over the class's names."""
+    """An update step as students write it, with the attributes of the class."""
 
     def backprop_and_update_params_one_neuron_model(
         self, data_tuples_in_batch, predictions, y_errors_in_batch, deriv_sigmoids
@@ -225,7 +225,7 @@ def test_subclass_can_override_the_update_step(capsys: pytest.CaptureFixture[str
 
 
 class Watched(ComputationalGraphPrimer):
-    """The steps as they are, looked at."""
+    """Record the first update step."""
 
     def backprop_and_update_params_multi_neuron_model(self, y_errors):
         before = self._collect_parameters()
@@ -255,7 +255,7 @@ def test_network_updates_follow_the_gradient() -> None:
     assert {*cgp.bias} == {1, 2}
 
 
-# The original's own scripts, with only the import changed, are read from a folder that this makes:
+# The original scripts, with only the import changed, are read from the folder created by:
 #     pip download ComputationalGraphPrimer==1.1.5 --no-deps --no-binary :all: -d /tmp/cgp
 #     tar xzf /tmp/cgp/computationalgraphprimer-1.1.5.tar.gz -C /tmp/cgp
 FOLDER = Path(

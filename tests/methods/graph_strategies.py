@@ -1,4 +1,4 @@
-"""Random graphs and points for Hypothesis, and how large rounding errors may be on them."""
+"""Hypothesis strategies for random graphs and points, with a scale for rounding errors."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Case:
 
 @st.composite
 def expressions(draw, names: tuple[str, ...], depth: int = 2) -> str:
-    """The text of one right-hand side over some names."""
+    """Generate the text of one right-hand side over some names."""
     kind = draw(st.integers(0, 9)) if depth else 0
     if kind <= 1:
         if draw(st.integers(0, 4)):
@@ -56,13 +56,13 @@ def expressions(draw, names: tuple[str, ...], depth: int = 2) -> str:
 
 @st.composite
 def graphs(draw, *, most: int = 8) -> ExpressionGraph:
-    """1 to 3 inputs, 0 to 4 parameters, 1 to 8 expressions; the last one is the output."""
+    """Generate graphs of 1 to 3 inputs, 0 to 4 parameters and 1 to 8 expressions."""
     names = [*INPUTS[: draw(st.integers(1, 3))], *PARAMETERS[: draw(st.integers(0, 4))]]
     lines = []
     count = draw(st.integers(1, most))
     for number in range(1, count + 1):
         text = draw(expressions(tuple(names)))
-        # Earlier vertices are taken up again, so that the graph has paths and not only leaves.
+        # Reuse earlier vertices so that the graph has long paths.
         if number == 1 or draw(st.integers(0, 3)):
             earlier = f"v{draw(st.integers(1, number - 1))}" if number > 1 else names[0]
             text = f"({text}) {draw(st.sampled_from('+-*'))} {earlier}"
@@ -74,7 +74,7 @@ def graphs(draw, *, most: int = 8) -> ExpressionGraph:
 
 @st.composite
 def cases(draw, *, most: int = 8) -> Case:
-    """A graph and a point at which all its numbers are of moderate size."""
+    """Generate a graph and a point at which all values are of moderate size."""
     graph = draw(graphs(most=most))
     coordinate = st.floats(-2.0, 2.0).map(lambda x: round(x, 3))
     at = {name: draw(coordinate) for name in (*graph.inputs, *graph.parameters)}
@@ -84,7 +84,7 @@ def cases(draw, *, most: int = 8) -> Case:
 
 
 def magnitude(graph: ExpressionGraph, at: dict[str, float]) -> float:
-    """The largest of 1, all values, all partials on edges, all adjoints and all that is summed.
+    """Return the maximum of 1, all values, partials, adjoints and their products.
 
     Methods add up the same products in different orders and groupings, so they agree to some
     roundings of the largest number that is added, not of the result, which may cancel.

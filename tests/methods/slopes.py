@@ -1,8 +1,7 @@
-"""Derivatives that nothing of the package had a hand in: quotients of differences in 60 digits.
+"""Reference derivatives, independent of the package: difference quotients in 60 digits.
 
-A graph's expressions are folded over mpmath numbers as they were parsed: no tape, no partial of
-the table, no method, no engine. Steps of 1e-20 leave forty digits of a first and twenty of a
-second derivative.
+The parsed expressions are evaluated with mpmath, without tapes, partials, methods or engines.
+Steps of 1e-20 leave forty digits of a first and twenty of a second derivative.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ STEP = mpmath.mpf("1e-20")
 
 
 def apply_primitive(name: str, operands: Sequence[object]) -> object:
-    """A primitive on mpmath's numbers."""
+    """Evaluate a primitive on mpmath numbers."""
     if name == "stop_gradient":
         return operands[0]
     return symbolic_arithmetic.mpmath_function(name)(*operands)
@@ -29,7 +28,7 @@ def apply_primitive(name: str, operands: Sequence[object]) -> object:
 def evaluate_shifted(
     graph: ExpressionGraph, at: Mapping[str, object], by: Mapping[str, mpmath.mpf], of: str
 ) -> mpmath.mpf:
-    """The value of ``of`` when some variables or parameters are moved: inner ones, too."""
+    """Return the value of ``of`` with offsets added to variables or parameters."""
     values = {
         name: mpmath.mpf(float(at[name])) + by.get(name, 0)
         for name in (*graph.inputs, *graph.parameters)
@@ -47,7 +46,7 @@ def evaluate_shifted(
 def reference_gradient(
     graph: ExpressionGraph, at: Mapping[str, float], wrt: Sequence[str], of: str | None = None
 ) -> dict[str, float]:
-    """The gradient of an output at a point of numbers."""
+    """Return the gradient of an output at a scalar point."""
     of = of or graph.outputs[0]
     with mpmath.workdps(DIGITS):
         return {
@@ -65,7 +64,7 @@ def reference_gradient(
 def reference_hessian(
     graph: ExpressionGraph, at: Mapping[str, float], wrt: Sequence[str]
 ) -> dict[str, dict[str, float]]:
-    """The Hessian of the only output at a point of numbers."""
+    """Return the Hessian of the only output at a scalar point."""
     signs = [(1, 1), (1, -1), (-1, 1), (-1, -1)]
 
     def second(a: str, b: str) -> float:

@@ -1,4 +1,4 @@
-"""Finite differences choose their steps by a formula, and treat a batch as its samples."""
+"""Step sizes of finite differences, and agreement of batches with single points."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ POINTS = st.integers(-(2**40), 2**40).map(lambda n: n / 1024) | st.sampled_from(
 
 
 def expected_quotient(size: float, scheme: str, relative: float | None = None) -> float:
-    """A power of the documented step: relative to the power of two below max(1, |x|)."""
+    """Return a power of the documented step, relative to the power of two below max(1, |x|)."""
     step = (relative or RELATIVE[scheme]) * 2.0 ** math.floor(math.log2(max(1.0, abs(size))))
     return step ** FORMULAS[scheme][1]
 
@@ -36,7 +36,7 @@ def difference_quotients(text: str, x: object, scheme: str, **options: float) ->
 @settings(max_examples=20)
 @given(x=st.lists(POINTS, min_size=1, max_size=4))
 def test_step_size_scales_with_each_element(scheme: str, x: list[float]) -> None:
-    """Of a point, of each sample, and of each element of an array and of its samples."""
+    """Check scalars, samples, array elements and samples of arrays."""
     text, n = FORMULAS[scheme][0], len(x)
     expected = [expected_quotient(v, scheme) for v in x]
     assert [difference_quotients(f"y = {text}", v, scheme) for v in x] == expected
@@ -92,7 +92,7 @@ def test_complex_step_is_accurate_at_any_magnitude() -> None:
     np.testing.assert_allclose(found, 1 / points, rtol=1e-12)
 
 
-TEXTS = (  # a graph, and what is added where samples depend on each other
+TEXTS = (  # a graph, and a statement that couples the samples
     ("y = x*k + x*x*k - x", "z = y + x*batch_mean(k)"),
     ("h = x*x; y = h*h - k*h*x", "z = y + x*batch_mean(k)"),
     ("input x[2]; y = sum(x*x*k + x)", "z = y + sum(x)*batch_mean(k)"),
@@ -125,7 +125,7 @@ METHODS = [
 def test_single_point_matches_its_row_of_a_batch(
     method: str, options: dict, texts: tuple[str, str], rows: list, mean: bool
 ) -> None:
-    """Numbers and arrays, with samples that depend on each other when there is one of them."""
+    """Check scalars and arrays; samples are coupled only in batches of one."""
     mean = mean and method not in ("symbolic", "path-sum")
     values = np.array(rows[:1] if mean else rows)
     graph, names = cgprimer.parse("; ".join(texts[: 1 + mean])), ("x", "k")

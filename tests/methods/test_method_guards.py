@@ -1,4 +1,4 @@
-"""What the methods refuse, and what they give at poles and outside of domains."""
+"""Errors of the methods, and derivatives at poles and outside of domains."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GRAPH = cgprimer.parse(
 
 
 def ladder(rungs: int) -> cgprimer.ExpressionGraph:
-    """Every rung doubles the number of paths from ``p``."""
+    """Build a graph in which every rung doubles the number of paths from ``p``."""
     lines = ["input xa = 0.1; parameter p = 1; x0 = p*xa"]
     for i in range(rungs):
         lines.append(f"xl{i} = sin(x{i}); xr{i} = cos(x{i}); x{i + 1} = xl{i}*xr{i}")
@@ -46,14 +46,14 @@ def test_complex_step_rejects_non_analytic_functions(text):
     with pytest.raises(DifferentiationError, match=f"'{text.partition('(')[0]}'") as caught:
         cgprimer.gradient(graph, at, **how)
     assert "central" in caught.value.hint
-    # A kink that the variable does not go through is none.
+    # The derivative with respect to a variable that does not pass through the kink is supported.
     expected = cgprimer.gradient(graph, at, wrt="q")
     assert cgprimer.gradient(graph, at, wrt="q", **how) == pytest.approx(expected, rel=1e-14)
 
 
 @pytest.mark.parametrize("text", ["log(p)", "sqrt(p)", "acosh(p)", "asin(p)", "p^0.5", "p^100"])
 def test_complex_step_is_nan_outside_the_real_domain(text):
-    """Where the function has no real value there is no slope: not the one of another branch."""
+    """The derivative of another complex branch must not be returned."""
     how = {"method": "finite-difference", "scheme": "complex-step"}
     found = cgprimer.gradient(cgprimer.parse(f"xw = {text}"), {"p": -1.1}, **how)
     assert np.isnan(found["p"])
@@ -143,7 +143,7 @@ def test_non_finite_values_do_not_contaminate_other_derivatives(text, at, expect
 
 @pytest.mark.parametrize("name", ["max", "min"])
 def test_symbolic_max_and_min_split_the_gradient_at_rounded_ties(name: str) -> None:
-    """sympy writes a - b and b - a in its own order: each was the larger one, or neither was."""
+    """Sympy reorders a - b and b - a, so that rounding could select both operands or neither."""
     graph = cgprimer.parse(
         "va = where(less(k, 1), 2*k, 0); vb = where(less(k, 2), 2*k, 0); xw ="
         f" {name}((va*va)*(va*va) + (va*vb)*(va*vb), (va*va)*(vb*va) + (va*vb)*(vb*vb))"

@@ -1,4 +1,4 @@
-"""On random graphs all methods give the slopes, with respect to everything."""
+"""On random graphs all methods agree with the reference derivatives."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def assert_near(case: Case, found: dict, expected: dict, tolerance: float, what:
 @quick
 @given(case=cases(), target=st.integers(0, 7))
 def test_gradients_match_difference_quotients(case, target):
-    """Of any vertex, with respect to everything, inner vertices included."""
+    """Differentiate any vertex with respect to all variables and parameters."""
     of = list(case.graph.definitions)[-1 - target % len(case.graph.definitions)]
     value = float(evaluate_shifted(case.graph, case.at, {}, of))
     assert abs(case.graph.evaluate(case.at)[of] - value) <= 1e-12 * case.scale

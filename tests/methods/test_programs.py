@@ -1,4 +1,4 @@
-"""Hessians, Jacobians and partials; programs as they run: sums, memory, long chains."""
+"""Hessians, Jacobians and partials; reductions, memory and long chains of programs."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ def test_partials_include_zero_valued_edges():
 
 
 def test_nested_forward_mode_has_no_perturbation_confusion():
-    """The first program's tape has the direction of its tangents as scalars; another forward
-    sweep over it has a direction of its own, and must not take the first one's for it.
+    """The first program's tape holds the direction of its tangents as scalars; a second forward
+    sweep over the tape has another direction, and must not confuse the two.
     """
     graph, at = cgprimer.parse("v5 = log(a) + a*b - sin(b); w = v5^2; output w"), {"a": 2, "b": 5}
     once = cgprimer.differentiate(cgprimer.tape(graph), wrt=("a", "b"), method="forward")
@@ -122,7 +122,7 @@ def test_hessian_with_respect_to_intermediate_variables(method):
 
 
 def test_second_derivatives_reject_variables_without_a_path_to_the_output():
-    """The tape of the gradient does not have it: that was said, of a name that there is."""
+    """The tape of the gradient lacks such a variable, which must not be reported as unknown."""
     graph, at = cgprimer.parse("xv = k*xa^2; xu = k + xa; output xu, xv"), {"k": 1, "xa": 2}
     for second in (
         lambda: cgprimer.hessian(graph, at, of="xu", wrt=["xv", "xa"]),
@@ -194,7 +194,7 @@ def long_chain() -> cgprimer.ExpressionGraph:
     ],
 )
 def test_long_chain_does_not_need_recursion(long_chain, method, options):
-    """No method calls itself for every vertex: 2,000 are twice Python's limit."""
+    """A chain of 2,000 vertices is twice as long as Python's recursion limit."""
     x, slope = 0.5 * 0.3, 0.5  # of x1 with respect to x0
     for _ in range(1, LONG - 1):
         x, slope = np.sin(x) + 0.3, np.cos(x) * slope + 1.0

@@ -1,4 +1,4 @@
-"""What the tests of the table share: one-line graphs, points of the domain, and high precision."""
+"""Helpers for tests of the primitive table: one-line graphs, points and comparisons."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _INFIX = {
     "neg": "-pa", "copy": "pa", "pow": "pa ^ pb",
 }  # fmt: skip
 
-# Where random points are drawn: inside the domain, away from its edges and from poles, so that
-# rounding in the operands is not blown up. The edges have tests of their own.
+# Ranges of random points: inside the domain, away from its boundaries and from poles, so that
+# rounding of the operands is not amplified. Boundaries are tested separately.
 _RANGES: dict[str, list[tuple[float, float]]] = {
     name: ranges
     for names, *ranges in (
@@ -49,13 +49,13 @@ def ids(row: Primitive) -> str:
 
 
 def one_line(row: Primitive) -> cgprimer.ExpressionGraph:
-    """``xw = row(pa, pb, pc)``."""
+    """Return the graph of ``xw = row(pa, pb, pc)``."""
     names = ", ".join(OPERANDS_OF_GRAPH[: row.arity])
     return cgprimer.parse(f"xw = {_INFIX.get(row.name, f'{row.spelling}({names})')}")
 
 
 def random_points(row: Primitive, count: int, seed: int = 0) -> np.ndarray:
-    """Points of the domain, of shape (arity, count)."""
+    """Return points of the domain, of shape (arity, count)."""
     generator = np.random.default_rng([seed, *row.name.encode()])
     ranges = _RANGES.get(row.name, [(-3.0, 3.0)] * row.arity)
     points = np.array([generator.uniform(low, high, count) for low, high in ranges])
@@ -73,7 +73,7 @@ def at(row: Primitive, points) -> dict[str, np.ndarray]:
 
 
 def partials_by_reverse(row: Primitive, points) -> list[np.ndarray]:
-    """The partial derivatives, read off a reverse sweep over the one-line graph."""
+    """Return the partial derivatives, computed by reverse mode on the one-line graph."""
     names = OPERANDS_OF_GRAPH[: row.arity]
     graph = one_line(row)
     found = cgprimer.gradient(graph, at(row, points), wrt=names, method="reverse")
@@ -85,7 +85,7 @@ def values(row: Primitive, points) -> np.ndarray:
 
 
 def same(found: float, expected: float, *, tolerance: float = 0.0) -> bool:
-    """Equal, both nan, or near; the sign of an infinity counts and that of a zero does not."""
+    """Return whether two numbers are close or both nan; signs of zeros are ignored."""
     if math.isnan(expected) or math.isnan(found):
         return math.isnan(expected) and math.isnan(found)
     if math.isinf(expected) or math.isinf(found):
@@ -95,7 +95,7 @@ def same(found: float, expected: float, *, tolerance: float = 0.0) -> bool:
 
 @contextmanager
 def replaced(row: Primitive) -> Iterator[None]:
-    """Another row in the place of the one with its name, for the length of a ``with`` block."""
+    """Replace the primitive of the same name within a ``with`` block."""
     old = find_primitive(row.name)
     store_primitive(row)
     try:

@@ -1,4 +1,4 @@
-"""Awkward points: kinks, ties, edges of domains, signed zeros, infinities, nan, huge numbers."""
+"""Edge cases: kinks, ties, domain boundaries, signed zeros, infinities, nan, large numbers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Edge = tuple[list[float], float, list[float | None]]
 
 
 def read_edges() -> dict[str, list[Edge]]:
-    """Return operands, values and partials of primitives; None where nothing is promised."""
+    """Return operands, values and partials of primitives; None where unspecified."""
     edges: dict[str, list[Edge]] = {}
     for line in Path(__file__).with_name("edges.txt").read_text("utf-8").splitlines():
         if not line.startswith("#"):
@@ -47,7 +47,7 @@ EDGES = read_edges()
 
 @pytest.mark.parametrize("name", EDGES)
 def test_values_and_derivatives_at_edge_cases(name: str) -> None:
-    """Numbers take another way through the package than arrays do."""
+    """Scalars and arrays are evaluated by different code."""
     row = find_primitive(name)
     points = np.transpose([operands for operands, *_ in EDGES[name]])
     arrays = values(row, points), *partials_by_reverse(row, points)
@@ -61,7 +61,7 @@ def test_values_and_derivatives_at_edge_cases(name: str) -> None:
 
 @pytest.mark.parametrize("exponent", [0, 1, 2, 3, -1, 0.5])
 def test_constant_exponent_matches_variable_exponent(exponent):
-    """``x^2`` is multiplied out before it runs: that must not move an edge."""
+    """``x^2`` is expanded to products, which must not change results at edge cases."""
     at = {"pa": np.array([0.0, -0.0, 1.0, -2.0, inf, -inf, nan])}
     written, given_ = cgprimer.parse(f"xw = pa^{exponent}"), cgprimer.parse("xw = pa^pb")
     at_given = at | {"pb": float(exponent)}
@@ -71,7 +71,7 @@ def test_constant_exponent_matches_variable_exponent(exponent):
 
 
 def relative_error(found: float, expected: mpmath.mpf) -> mpmath.mpf:
-    """Return the relative error of a value, in many digits."""
+    """Return the relative error of a value, in high precision."""
     return abs(mpmath.mpf(float(found)) / expected - 1)
 
 
@@ -121,13 +121,13 @@ def test_special_floats_do_not_raise_or_warn(row):
 
 @pytest.mark.parametrize("row", ROWS, ids=ids)
 def test_float_functions_match_numpy(row):
-    """Python's own floats: Python raises where IEEE 754 has a value."""
+    """Python floats raise exceptions where IEEE 754 defines a value."""
     function, points = float_arithmetic.float_function(row.name), special_points(row.arity)
     with np.errstate(all="ignore"):
         expected = numpy_arithmetic.numpy_function(row.name)(*points)
         for operands, value in zip(points.T.tolist(), expected.tolist(), strict=True):
             if row.name == "pow" and operands == [-inf, 0.5]:
-                continue  # numpy takes a root there, and finds nan; IEEE 754 has inf
+                continue  # numpy uses sqrt and returns nan; IEEE 754 specifies inf
             found = function(*operands)
             assert type(found) is float
             assert same(found, value, tolerance=1e-14), (operands, found, value)

@@ -1,4 +1,4 @@
-"""Primitives of one's own: true derivatives, straight-through ones, and everything refused."""
+"""Registered primitives: derivatives, straight-through estimators and errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TABLE_METHODS = ("forward", "reverse", "path-sum", "symbolic")
 
 @pytest.fixture
 def registered():
-    """Register primitives that are gone after the test."""
+    """Register primitives and unregister them after the test."""
     names = []
 
     def register(name, *args, **kwargs):
@@ -59,7 +59,7 @@ def test_registered_primitive_overrides_an_alias(registered):
 
 @pytest.mark.parametrize("method", TABLE_METHODS)
 def test_case_a7_straight_through_estimator(registered, method):
-    """Forward truncates to an unsigned byte; backward is 1, as if nothing had happened."""
+    """The forward pass truncates to an unsigned byte; the derivative is 1."""
     registered(
         "byte", lambda a: np.trunc(np.clip(a, 0, 255)), partials="1", edges="straight through"
     )

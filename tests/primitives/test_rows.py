@@ -1,4 +1,4 @@
-"""Every row of the table: its derivative texts, its Python, numpy and sympy spellings agree."""
+"""Primitives of the table: derivatives and the Python, numpy and sympy forms agree."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.primitives.row_tools import (
     values,
 )
 
-# What flows back through it is not the slope of its value, on purpose.
+# The gradient of stop_gradient is not the derivative of its value, by definition.
 DIFFERENTIABLE = [row for row in ROWS if row.name != "stop_gradient"]
 
 
@@ -34,10 +34,10 @@ def error(found: float, expected: float) -> float:
 
 @pytest.mark.parametrize("row", DIFFERENTIABLE, ids=ids)
 def test_partials_match_difference_quotients(row):
-    """Compare with slopes of the row's form in mpmath.
+    """Compare with difference quotients in mpmath.
 
-    The tolerance is relative to the larger of 1 and the slope: ``1 - out*out`` is right to a few
-    roundings of numbers of size one, not of its own size.
+    The tolerance is relative to the larger of 1 and the derivative: ``1 - out*out`` is accurate to
+    a few roundings of numbers of size one.
     """
     points, names = random_points(row, 12), OPERANDS_OF_GRAPH[: row.arity]
     found = np.transpose(partials_by_reverse(row, points))
@@ -48,7 +48,7 @@ def test_partials_match_difference_quotients(row):
 
 @pytest.mark.parametrize("row", [r for r in ROWS if get_sympy_form(r) is not None], ids=ids)
 def test_sympy_form_matches_numpy(row):
-    """Its derivatives are the method's: test_gradients_by_every_method."""
+    """Its derivatives are checked by test_gradients_by_every_method."""
     import sympy
 
     symbols = sympy.symbols("a b c", real=True)[: row.arity]
@@ -61,13 +61,13 @@ def test_sympy_form_matches_numpy(row):
 
 
 def differentiable_operands(row: Primitive) -> tuple[str, ...]:
-    """The operands with slopes: the condition of ``where``, drawn at 0 too, jumps there."""
+    """Return the operands to differentiate: the condition of ``where`` has a jump at 0."""
     return OPERANDS_OF_GRAPH[row.name == "where" : row.arity]
 
 
 @pytest.mark.parametrize("row", DIFFERENTIABLE, ids=ids)
 def test_gradients_by_every_method(row):
-    """Inside a product and a square, so that value and derivative both count."""
+    """Embed the primitive in a product and a square, so that value and derivative both matter."""
     names = differentiable_operands(row)
     graph = cgprimer.parse(f"{one_line(row)}; xs = xw^2 + pa*xw; output xs")
     points = random_points(row, 5, seed=4)
@@ -82,7 +82,7 @@ def test_gradients_by_every_method(row):
 
 @pytest.mark.parametrize("row", DIFFERENTIABLE, ids=ids)
 def test_second_derivatives_by_several_methods(row):
-    """The texts are differentiated again, by several routes."""
+    """Differentiate the derivative expressions again by several methods."""
     names = differentiable_operands(row)
     graph, points = one_line(row), random_points(row, 4, seed=5)
     expected = [reference_hessian(graph, at(row, p), names) for p in points.T]

@@ -1,4 +1,4 @@
-"""The backward pass: what it adds to, what it lets go of, and what it refuses."""
+"""The backward pass: accumulation, freed graphs, in-place changes and cached passes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.approval import refused, warned
 
 
 def test_two_path_example_of_the_lecture() -> None:
-    """The example two_path_gradients prints them, too."""
+    """The example two_path_gradients prints the same numbers."""
     values = [Value(v) for v in (2.0, 3.0, -1.0, 0.5, 4.0)]
     a, w1, w2, w3, w4 = values
     for value in values[:-1]:
@@ -131,7 +131,7 @@ def test_views_cannot_modify_saved_arrays() -> None:
     with pytest.raises(ValueError, match="read-only"):
         turned.data[0, 0] = 5.0
     with no_grad():
-        turned -= 1.0  # a new array: the view's memory belongs to x
+        turned -= 1.0  # allocates a new array, because the memory of the view belongs to x
     y.backward()
     np.testing.assert_array_equal(x.grad, [2.0, 4.0])
 
@@ -266,7 +266,7 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
 
 @contextlib.contextmanager
 def caching_disabled() -> Iterator[None]:
-    """Keep no passes, and use none that are kept."""
+    """Disable the cache of passes."""
     recent, cached_passes._recent = cached_passes._recent, {}
     largest, cached_passes._MAX_VALUES = cached_passes._MAX_VALUES, 0
     try:
@@ -328,7 +328,7 @@ SIMILAR_GRAPHS: dict[str, Callable[[bool, Value, Value], Value]] = {
 
 @pytest.mark.parametrize("kind", SIMILAR_GRAPHS)
 def test_cached_pass_is_not_reused_for_similar_graphs(kind: str) -> None:
-    """Graphs begin as the one before, and differ in one thing every second time."""
+    """Consecutive graphs differ in one property only."""
     for turn in (*range(8), 1, 1, 1, 0, 0, 0, 1):
         odd = bool(turn % 2)
         x = Value([1.0 + turn, 2.0], name="x")
@@ -340,7 +340,7 @@ def test_cached_pass_is_not_reused_for_similar_graphs(kind: str) -> None:
         expected = [np.copy(v.grad) if v.requires_grad else None for v in (x, y)]
         x.zero_grad(), y.zero_grad()
         loss.backward()
-        assert [str(v.grad) for v in (x, y)] == [*map(str, expected)]  # signs of zeros, too
+        assert [str(v.grad) for v in (x, y)] == [*map(str, expected)]  # including signs of zeros
 
 
 def test_cached_pass_detects_changed_or_freed_graphs() -> None:

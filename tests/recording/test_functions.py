@@ -1,4 +1,4 @@
-"""Functions with their own backward pass, computed again or wrapped, and their derivatives."""
+"""Custom functions, checkpoints, wrapped functions and their derivatives."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.approval import approved, refused
 
 
 class Silly(Function):
-    """Truncates to an unsigned byte; its backward pass adds what was cut off."""
+    """Truncate to an unsigned byte; the backward pass adds the truncated fraction."""
 
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
@@ -192,7 +192,7 @@ def test_checkpoint_gradients_include_captured_values() -> None:
     found, expected = (hessian(lambda v, h=h: h(v).sum())(start) for h in (f, g))
     np.testing.assert_allclose(found, expected, rtol=1e-14)
     assert checkpoint(np.sin)(start).tolist() == np.sin(start).tolist()
-    w, x = Value(2.0), Value(np.inf)  # by which it has no slope
+    w, x = Value(2.0), Value(np.inf)  # the derivative with respect to x is zero
     checkpoint(lambda a, b: a * np.heaviside(b, 0.5))(w, x).backward()
     assert (w.grad, x.grad) == (1.0, 0.0)
     power = checkpoint(lambda x, by=2.0: x**by)

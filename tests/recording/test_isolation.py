@@ -1,4 +1,4 @@
-"""Values in several threads, after Ctrl-C, and by the names of PyTorch and micrograd."""
+"""Values in several threads and after interrupts; names of PyTorch and micrograd."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cgprimer.recording.recording_state import State
 
 
 def run_concurrently(*functions: Callable[[], Any]) -> list[Any]:
-    """Return the results of functions that run at the same time, with many changes of threads."""
+    """Return the results of functions that run concurrently with frequent thread switches."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
@@ -92,13 +92,13 @@ def test_concurrent_grad_calls_are_independent() -> None:
 
 
 class Interrupted(BaseException):
-    """What comes in the place of Ctrl-C."""
+    """Stands in for KeyboardInterrupt."""
 
 
 def completes(work: Callable[[], Any], events: int) -> bool:
-    """Whether work ends before so many functions were entered, or left in C: it is stopped there.
+    """Return whether work completes before a number of profiling events, or interrupt it there.
 
-    These are the places where Python looks for Ctrl-C.
+    The events are calls and returns from C, where Python checks for signals.
     """
 
     def watch(frame: Any, event: str, arg: Any) -> None:
@@ -236,7 +236,7 @@ def test_micrograd_example() -> None:
     assert g.data == pytest.approx(24.70408163265306, rel=1e-14)
     assert a.grad == pytest.approx(138.83381924198252, rel=1e-14)
     assert b.grad == pytest.approx(645.5772594752186, rel=1e-14)
-    assert f.grad == pytest.approx(0.4958350687213661, rel=1e-14)  # of one in between, too
+    assert f.grad == pytest.approx(0.4958350687213661, rel=1e-14)  # of an intermediate value
     nodes, pending = set(), [g]  # as its drawing walks, after the pass
     while pending:
         node = pending.pop()

@@ -1,4 +1,4 @@
-"""What a user gets wrong: one clear error of the package's own, and where it was made."""
+"""Mistakes of users raise errors of the package with a message and a location."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MISTAKES = Path(__file__).with_name("mistakes.txt")
 
 
 class Two(Function):
-    """Has two results, which a function cannot have."""
+    """Return two results, which is not supported."""
 
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
@@ -75,7 +75,9 @@ def test_error_reports_file_line_and_code() -> None:
 )
 def test_non_real_data_raises(data: Any) -> None:
     wrong = [lambda: Value(data), lambda: X + data, lambda: grad(lambda v: v)(data)]
-    for mistake in wrong[: 2 if isinstance(data, dict | list) else 3]:  # trees of arguments
+    for mistake in wrong[
+        : 2 if isinstance(data, dict | list) else 3
+    ]:  # grad accepts these as pytrees
         with refused(UsageError) as caught:
             mistake()
         assert f"{__file__}:{mistake.__code__.co_firstlineno}: wrong = [" in str(caught.value)
@@ -90,7 +92,7 @@ def test_assigning_a_value_into_a_numpy_array_raises() -> None:
     for run in (grad(squares), lambda x: cgprimer.record(squares, x)):
         with refused(UsageError, "out[0] = ... np.stack"):
             run(np.ones(2))
-    with pytest.raises(ValueError, match="array element") as caught:  # where nothing is around it
+    with pytest.raises(ValueError, match="array element") as caught:  # outside of grad and record
         squares(Value(np.ones(2)))
     assert isinstance(caught.value.__cause__, UsageError)
 

@@ -1,4 +1,4 @@
-"""Every function of numpy that is recorded: its values, and slopes against differences."""
+"""Supported numpy functions: values, and gradients against difference quotients."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ REFUSED = [call for name, call in read_calls() if name == "refused"]
 
 
 def check_against_numpy(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
-    """Value and gradient of a weighted sum, and float32."""
+    """Check the value, the gradient of a weighted sum, and float32."""
     plain = np.asarray(function(*args))
     values = [Value(a) for a in args]
     made = function(*values)
@@ -71,7 +71,9 @@ def check_against_numpy(function: Callable[..., Any], args: tuple[Any, ...]) -> 
         np.testing.assert_allclose(value.grad, expected, rtol=2e-7, atol=2e-8)
     single = [Value(np.asarray(a, np.float32)) for a in args]
     made = function(*single)
-    if function is not np.float_power:  # double by its name; here in the precision of its base
+    if (
+        function is not np.float_power
+    ):  # numpy returns float64; recorded values keep the precision of the base
         assert made.dtype == np.asarray(function(*[v.detach().data for v in single])).dtype
     made.sum().backward()
     assert {np.asarray(v.grad).dtype for v in single} == {np.dtype(np.float32)}
@@ -119,7 +121,7 @@ def reference_log_softmax(a: Any, axis: int) -> Any:
 
 @pytest.mark.parametrize("axis", [-1, 0, 1, -3])
 def test_log_softmax_matches_numpy(axis: int) -> None:
-    """Values, first and second derivatives, and softmax is its exponential."""
+    """Check values, first and second derivatives, and that softmax is the exponential."""
     weights, scores = RNG.normal(size=CUBE.shape), 3.0 * CUBE
     mine, theirs = (
         lambda a: np.sum(a.log_softmax(axis) ** 2 * weights),

@@ -1,4 +1,4 @@
-"""Running Python gives a graph: with its names, its lines, and the derivatives of the function."""
+"""Recording of Python functions: names, lines and derivatives of the recorded graph."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ WEIGHTS = {
 
 
 def check_recording(function: Callable[..., Any], *args: Any) -> cgprimer.Recording:
-    """Return a recording that has the function's values and, by every method, its derivatives."""
+    """Return a recording after checking its values and its derivatives by several methods."""
     recording = record(function, *args)
     graph = recording.graph
     assert np.allclose(graph.evaluate()[graph.only_output()], recording.value, 1e-13, 1e-13)
@@ -300,5 +300,5 @@ def test_in_place_modification_while_recording_raises() -> None:
     for function in (f, g):
         with refused(cgprimer.UsageError, "w = w -"):
             record(function, 2.0)
-    outside.data -= 1.0  # before is not while
+    outside.data -= 1.0  # changes before recording are allowed
     assert record(lambda w: (w * outside).sum(), 2.0).value == 14.0

@@ -1,7 +1,7 @@
-"""Running a tape one instruction at a time, and random graphs for tapes to be made of.
+"""Reference interpreters of tapes, and strategies for the texts of random graphs.
 
-The interpreters here share nothing with the package's engines but the table of primitives; the
-one in fractions shares nothing at all.
+The interpreters share only the table of primitives with the package's engines; the rational
+interpreter shares nothing.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ EXACT: dict[str, Callable[..., Fraction]] = {
 
 
 def evaluate_primitive(name: str, operands: Iterable[np.float64]) -> np.float64:
-    """Return the value of a primitive in doubles."""
+    """Return the value of a primitive in float64."""
     with np.errstate(all="ignore"):
         return np.float64(numpy_arithmetic.numpy_function(name)(*map(np.float64, operands)))
 
 
 def all_values(tape: Tape, given: Mapping[str, float]) -> list[np.float64]:
-    """Every value of a tape in doubles, leaves first."""
+    """Return all values of a tape in float64, leaves first."""
     values = [
         np.float64(leaf.value if leaf.kind == "constant" else given[leaf.name])
         for leaf in tape.leaves
@@ -51,7 +51,7 @@ def all_values(tape: Tape, given: Mapping[str, float]) -> list[np.float64]:
 
 
 def tree_values(graph: ExpressionGraph, at: Mapping[str, float]) -> dict[str, np.float64]:
-    """Every value of a graph in doubles, computed from the parsed expressions without a tape."""
+    """Return all values of a graph in float64, computed from the parsed expressions."""
     values = {n: np.float64(at[n]) for n in (*graph.inputs, *graph.parameters)}
     for name, tree in graph.definitions.items():
         value = fold(
@@ -69,10 +69,10 @@ def outputs(tape: Tape, given: Mapping[str, float]) -> dict[str, float]:
 
 
 def exact_outputs(tape: Tape, given: Mapping[str, Fraction]) -> dict[str, Fraction]:
-    """The outputs in fractions: no rounding, so what is equal in algebra is equal here.
+    """Return the outputs in exact rational arithmetic.
 
     Raises:
-        ZeroDivisionError: somewhere on the way.
+        ZeroDivisionError: an instruction divides by zero.
     """
     values = [
         Fraction(leaf.value) if leaf.kind == "constant" else given[leaf.name]
@@ -91,7 +91,7 @@ def exact_outputs(tape: Tape, given: Mapping[str, Fraction]) -> dict[str, Fracti
 def expressions(
     names: list[str], *, numbers: list[str], functions: bool = False
 ) -> st.SearchStrategy[str]:
-    """Texts of expressions; every operation has parentheses of its own."""
+    """Generate texts of fully parenthesized expressions."""
 
     def extend(children: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
         number, operator = st.sampled_from(numbers), st.sampled_from("+-*/")
@@ -124,7 +124,7 @@ POINTS = st.fixed_dictionaries(
 
 @st.composite
 def texts(draw: st.DrawFn, **more) -> str:
-    """Texts of graphs in which later definitions use earlier ones."""
+    """Generate texts of graphs in which later definitions use earlier ones."""
     names, lines = [*NAMES], []
     for i in range(draw(st.integers(1, 4))):
         lines.append(f"x{i} = {draw(expressions(names, **more))}")

@@ -1,4 +1,4 @@
-"""Graph to tape: what is shared, what stays apart, how it prints; and faults are refused."""
+"""Lowering of graphs to tapes, printed tapes, and verification of tapes."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_each_vertex_has_a_separate_tape_entry(text: str) -> None:
 
 
 def test_equal_subexpressions_do_not_reuse_a_vertex() -> None:
-    # d xw / d xb is k, not k + 1: xw uses xb once, and xa^2 beside it.
+    # d xw / d xb is k, not k + 1: xw uses xb once, and xa^2 separately.
     graph = cgprimer.parse("xb = xa^2; xw = k*xb + xa^2")
     tape = lower(graph)
     assert len([i for i in tape.instructions if tape.names["xb"] in i.operands]) == 1

@@ -1,4 +1,4 @@
-"""Passes keep the outputs' values; facts about tapes agree with hand-worked examples."""
+"""Passes preserve the values of the outputs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_dead_code_removal_and_simplification_are_bitwise_exact(
 ) -> None:
     tape = lowered(text)
     changed = verify(change(tape))
-    # What share makes of x + 0 at x = -0 has a test of its own.
+    # Simplification of x + 0 changes the sign of zero at x = -0.
     assume(not has_minus_zero(all_values(tape, point)))
     assume(not has_minus_zero(all_values(changed, point)))
     np.testing.assert_array_equal(
@@ -75,8 +75,8 @@ def constants(tape: Tape) -> set[float]:
 def test_passes_are_exact_in_rational_arithmetic(
     change, text: str, point: dict[str, Fraction]
 ) -> None:
-    # In fractions there is no rounding: x^5 and its multiplications are the very same number,
-    # where doubles would differ in the last digit and cancellation could blow that up.
+    # Rational arithmetic has no rounding: x^5 equals its expanded product, whereas float64 values
+    # could differ in the last digit, which cancellation could amplify.
     tape = lowered(text)
     assume(all(math.isfinite(leaf.value) for leaf in tape.leaves))
     changed = verify(change(tape))
@@ -123,7 +123,7 @@ def test_dead_code_removal_keeps_the_leaves() -> None:
         (["where(2, xa, xb)", "where(1, xa, xb)", "where(0, xa, xb)"], []),
         (["-1*xa"], ["neg"]),
         (["xa + (-xb)", "(-xa) + xb"], ["sub"]),
-        # These would hide a nan or an infinity.
+        # Simplifying these would hide a nan or an infinity.
         (["xa*0", "0*xa"], ["mul"]),
         (["xa/xa", "0/xa"], ["div"]),
         (["xa - xa"], ["sub"]),
