@@ -51,9 +51,9 @@ def define_names(source: str) -> dict[str, Any]:
     return names
 
 
-def compute(expression: str) -> Any:
-    """Return the value of an expression in Python, which may use functions of math."""
-    return eval(expression, dict(vars(math)))  # noqa: S307
+def compute(expression: str, **names: Any) -> Any:
+    """Return the value of an expression in Python with some names, and those of math."""
+    return eval(expression, vars(math) | names)  # noqa: S307
 
 
 def change(source: str, changes: str) -> str:

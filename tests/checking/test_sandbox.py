@@ -24,13 +24,14 @@ from tests.approval import approved, refused
 from tests.checking.grade_hostile_class import processes_in
 from tests.checking.halves import check_half
 from tests.checking.hostile_submissions import read_programs
-from tests.checking.submissions import read_sections, sample
+from tests.checking.submissions import compute, read_sections, read_tables, sample
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="what Linux's kernel offers")
 Done = subprocess.CompletedProcess[str]
 ASKED: list[Request] = [{"call": "g", "arguments": [2.0, 4.0]}, {"call": "g", "arguments": [1, 0]}]
 G = "\ndef g(a, b):\n    return [a, b]\n"
 RIGHT = ([2.0, 4.0], [1, 0])
+TABLES = read_tables("tables.txt")
 
 
 @pytest.fixture(params=["kernel", pytest.param("python", marks=pytest.mark.slow)])
@@ -435,10 +436,7 @@ HONEST: list[Any] = [
     {"request": 2, "value": 3},
 ]
 CONTROL = b'{"protections": {"files": "kernel"}}\n{"ended": [0, 0, 0.1]}\n'
-ODD: tuple[Any, ...] = (
-    None, True, -1, 0, 10**400, 1e308, float("inf"), "", "\ud800", "\x1b[2J", "x" * 10**5, [], [[]],
-    {}, {"value": 1}, {"failure": {}}, {"request": 1}, {"loaded": True}, {"kind": "time"},
-)  # fmt: skip
+ODD = [compute(*row) for row in TABLES["odd entries of answers"]]
 
 
 def lines(entries: list[Any]) -> bytes:
@@ -466,25 +464,10 @@ def test_answers_before_the_end_of_a_process_count() -> None:
     assert read.failure.kind == "crash"
 
 
-REFUSED = {
-    "twice": [*HONEST[:2], HONEST[1], *HONEST[2:]],
-    "more than were asked for": [*HONEST, {"request": 3, "value": 1}],
-    "in another order": [HONEST[0], *HONEST[:0:-1]],
-    "without loading": HONEST[1:],
-    "with other keys": [*HONEST[:3], {"request": 2, "value": 3, "modules": []}],
-    "both value and failure": [*HONEST[:3], {"request": 2, "value": 3, "failure": FAILURE}],
-    "a number of another type": [*HONEST[:3], {"request": 2.0, "value": 3}],
-    "too deep": [*HONEST[:3], {"request": 2, "value": json.loads("[" * 40 + "]" * 40)}],
-    "a huge integer": [*HONEST[:3], {"request": 2, "value": 10**400}],
-    "an unknown kind": [*HONEST[:3], {"request": 2, "failure": {"kind": "x", "message": ""}}],
-    "protections": [{"protections": {}}, *HONEST],
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_one_forged_line_and_no_answer_is_believed(name: str) -> None:
-    read = outcome(lines(REFUSED[name]))
-    assert read.values == ()
+@pytest.mark.parametrize(("name", "entries"), TABLES["forged answers"])
+def test_one_forged_line_and_no_answer_is_believed(name: str, entries: str) -> None:
+    read = outcome(lines(compute(entries, HONEST=HONEST, FAILURE=FAILURE, json=json)))
+    assert read.values == (), name
     assert_refused(read)
 
 

@@ -17,7 +17,7 @@ from tests.checking.submissions import read_sections, read_tables
 SCRIPTS = dict(read_sections(Path(__file__).with_name("scripts.txt")))
 TABLES = read_tables(Path(__file__).with_name("tables.txt"))
 # Sums in an unusual order; a shared operation; the lecture's arrays with known derivatives.
-GRAPHS = dict(TABLES["graphs"])
+GRAPHS = {"LECTURE": cgprimer.load("lecture").text, **dict(TABLES["graphs"])}
 FLAGS = (  # in addition to those of chromedriver
     "--headless=new",
     "--no-sandbox",

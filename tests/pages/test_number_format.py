@@ -17,12 +17,7 @@ from cgprimer.support.number_format import choose_equality_sign, format_number, 
 from tests.checking.submissions import compute
 from tests.pages.conftest import TABLES
 
-AWKWARD = [
-    *(71.0625, 71.06250000000001, 2.675, 0.5, 1.5, 2.5, -2.5, 0.125, 1e-9, 9.9995, 99999.5),
-    *(-9.9995, -71.0625, 0.0, -0.0, 1e22, 1e23, 1.7976931348623157e308, 5e-324, -2.5e-310),
-    *(0.0001, 0.00009999995, 1e-5, 123456785.0, 99999999.5, 12345678.5, 1 / 3, 0.1 + 0.2, 999999.5),
-    *(math.nan, math.inf, -math.inf, 4503599627370496.5, 2.0**60, 22.6875, 5.671875),
-]
+AWKWARD = [compute(*row) for row in TABLES["awkward numbers"]]
 
 
 def values() -> list[float]:

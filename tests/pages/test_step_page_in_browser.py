@@ -97,7 +97,7 @@ def expected(frame: Frame, shown: Stepping, method: str) -> dict[str, Any]:
 def test_every_frame_shows_the_numbers_of_python_also_after_a_change(
     browser: Any, tmp_path: Path, text: str, values: str
 ) -> None:
-    graph = LECTURE if text == "LECTURE" else cgprimer.parse(GRAPHS.get(text, text))
+    graph = cgprimer.parse(GRAPHS.get(text, text))
     wrt = (*graph.inputs, *graph.parameters)
     page = open_steps(browser, tmp_path, graph, wrt=wrt)
     for point in ({}, ast.literal_eval(values)):  # the page computes from the change on

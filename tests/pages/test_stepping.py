@@ -150,20 +150,12 @@ def describe_steps(shown: Stepping, method: str) -> str:
     return "\n".join([" / ".join(phase.title for phase in shown.walk(method).phases), *lines])
 
 
-@pytest.mark.parametrize(
-    ("text", "wrt"),
-    [
-        (LECTURE.text, "xx"),
-        # All adjoints up to xd are 1, and xb takes part in three of them.
-        ("xb = xa + 1; xc = xa + xb*2; xd = xa*xb + xc; xw = xd - xb; input xa = 0.5", "xa"),
-        (GRAPHS["SHARED"], "xa"),
-        ("xw = (xa*xa)*k; input xa=3; parameter k=2", "xa"),
-        (GRAPHS["F1"], "w1"),
-    ],
-    ids=["lecture", "edges", "shared", "square", "matrices"],
-)
-def test_steps_highlight_vertices_and_edges_and_collect_sums(text: str, wrt: str) -> None:
-    shown = stepping(cgprimer.parse(text), wrt=wrt, methods=["reverse", "path-sum"])
+@pytest.mark.parametrize("row", TABLES["highlights"], ids=lambda row: row[0])
+def test_steps_highlight_vertices_and_edges_and_collect_sums(row: tuple[str, str, str]) -> None:
+    _, text, wrt = row
+    shown = stepping(
+        cgprimer.parse(GRAPHS.get(text, text)), wrt=wrt, methods=["reverse", "path-sum"]
+    )
     for walk in shown.walks:
         approved(walk.refusal or describe_steps(shown, walk.method))
 
@@ -274,7 +266,7 @@ def test_large_arrays_are_abbreviated() -> None:
     ("text", "options", "kind", "words"), TABLES["wrong arguments of stepping"]
 )
 def test_wrong_arguments_are_refused(text: str, options: str, kind: str, words: str) -> None:
-    graph = LECTURE if text == "LECTURE" else cgprimer.parse(GRAPHS.get(text, text))
+    graph = cgprimer.parse(GRAPHS.get(text, text))
     with refused(getattr(errors, kind), words):
         stepping(graph, **compute(options))
 
