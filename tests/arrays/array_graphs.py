@@ -199,7 +199,7 @@ def difference_jacobians(case: Case, of: str, wrt: tuple[str, ...]) -> dict[str,
 
 
 def difference_quotients(function: Callable[..., Array], value: Array, step: float = 1e-5) -> Array:
-    """Return the derivative of a function of an array, of the shapes of its value and of it."""
+    """Return central differences of a function, of shape output + ``value``."""
     columns = []
     for index in np.ndindex(value.shape):
         moved = np.zeros(value.shape)

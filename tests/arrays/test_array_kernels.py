@@ -1,4 +1,4 @@
-"""Products of matrices with compiled kernels between them, against the plain engine."""
+"""Matrix products with compiled kernels between them, compared with the plain engine."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ def random_point(tape: Any, samples: int, seed: int = 0) -> tuple[dict[str, Any]
     return values("column", samples), values("scalar")
 
 
-def assert_close(found: dict[str, Any], known: dict[str, Any], dtype: str) -> None:
-    assert list(found) == list(known)
+def assert_close(result: dict[str, Any], known: dict[str, Any], dtype: str) -> None:
+    assert list(result) == list(known)
     for name, value in known.items():
         expected = np.asarray(value, float)
-        assert np.shape(found[name]) == expected.shape, name
+        assert np.shape(result[name]) == expected.shape, name
         scale = max(1.0, float(np.abs(expected[np.isfinite(expected)]).max(initial=0)))
         atol = ROUNDING[dtype] * scale
-        np.testing.assert_allclose(found[name], expected, rtol=0, atol=atol, err_msg=name)
+        np.testing.assert_allclose(result[name], expected, rtol=0, atol=atol, err_msg=name)
 
 
 @pytest.mark.parametrize(
@@ -79,11 +79,11 @@ def test_kernels_match_the_plain_engine(text: str, dtype: str, sums: bool) -> No
     made = ArrayExecutable(tape, sums=sums, dtype=dtype)
     for samples in (1, 7, 64, 7, 0):
         columns, scalars = random_point(tape, samples, samples)
-        found = made(columns, scalars, samples)
+        result = made(columns, scalars, samples)
         if not sums:
-            assert {value.dtype.name for value in found.values()} == {dtype}
+            assert {value.dtype.name for value in result.values()} == {dtype}
         assert_close(
-            found, ArrayEvaluator(tape, sums=sums, dtype=dtype)(columns, scalars, samples), dtype
+            result, ArrayEvaluator(tape, sums=sums, dtype=dtype)(columns, scalars, samples), dtype
         )
     for bad in (np.nan, np.inf, -np.inf):
         columns, scalars = random_point(tape, 20)
@@ -136,9 +136,9 @@ def test_single_point_without_a_batch_axis(text: str) -> None:
     at = {n: random.normal(0, 0.1, graph.shapes.get(n, ())) for n in graph.parameters}
     for shape in ((), (1,), (3,)):
         at |= {n: random.normal(0, 0.1, shape + graph.shapes.get(n, ())) for n in graph.inputs}
-        known, found = (cgprimer.gradient(graph, at, engine=e) for e in ("numpy", "cpu"))
+        known, result = (cgprimer.gradient(graph, at, engine=e) for e in ("numpy", "cpu"))
         for name, slope in known.items():
-            np.testing.assert_allclose(found[name], slope, rtol=1e-11)
+            np.testing.assert_allclose(result[name], slope, rtol=1e-11)
 
 
 @pytest.mark.parametrize("sums", [True, False])
@@ -155,10 +155,10 @@ def test_results_are_independent_of_threads_and_blocks(
     first = made(columns, scalars, 1001)
     assert_close(first, known, "float64")
     again = made(columns, scalars, 1001)
-    assert all(np.array_equal(first[name], again[name]) for name in first)  # digit for digit
+    assert all(np.array_equal(first[name], again[name]) for name in first)  # bit for bit
     kept = {name: value.copy() for name, value in first.items()}
     made({name: 2 * value for name, value in columns.items()}, scalars, 1001)
-    assert all(np.array_equal(first[name], kept[name]) for name in kept)  # memory of their own
+    assert all(np.array_equal(first[name], kept[name]) for name in kept)  # memory is not shared
 
 
 @pytest.mark.parametrize("method", ["reverse", "forward"])
@@ -169,20 +169,20 @@ def test_compiled_small_matrices_match_numpy(method: str, reduction: str) -> Non
     program = cgprimer.differentiate(cgprimer.tape(graph), method=method)
     columns, scalars = random_point(cgprimer.tape(graph), 70)
     known = Runner(program, reduction=reduction)(columns, scalars, 70)
-    found = Runner(program, engine="cpu", reduction=reduction)(columns, scalars, 70)
-    np.testing.assert_allclose(found.values["xo"], known.values["xo"], rtol=1e-11)
+    result = Runner(program, engine="cpu", reduction=reduction)(columns, scalars, 70)
+    np.testing.assert_allclose(result.values["xo"], known.values["xo"], rtol=1e-11)
     for pair, value in known.derivatives.items():
-        np.testing.assert_allclose(found.derivatives[pair], value, atol=1e-10)
+        np.testing.assert_allclose(result.derivatives[pair], value, atol=1e-10)
 
 
 @pytest.mark.parametrize(
     ("width", "samples", "engine"),
     [
-        (4, 1_000_000, "cpu"),  # the numbers of small matrices are compiled
-        (4, 20, "plain"),  # too few samples to pay for a call's dictionaries
+        (4, 1_000_000, "cpu"),  # small matrices are compiled as scalars
+        (4, 20, "plain"),  # too few samples to outweigh the overhead of a call
         (4, None, "plain"),
         (200, 1_000_000, "cpu"),  # matrix products, and kernels between them
-        (100, 20, "plain"),  # too few samples to pay for loading what compiles
+        (100, 20, "plain"),  # too few samples to outweigh loading the compiler
     ],
 )
 def test_auto_engine_choice(width: int, samples: int | None, engine: str) -> None:

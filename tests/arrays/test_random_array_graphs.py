@@ -36,24 +36,24 @@ SIZE_LIMIT_ERRORS = (
 few_examples = settings(max_examples=5, deadline=None)
 
 
-def assert_near(found, expected, tolerance: float, what: str) -> None:
-    assert list(found) == list(expected), what
+def assert_near(result, expected, tolerance: float, what: str) -> None:
+    assert list(result) == list(expected), what
     for name, value in expected.items():
-        assert np.shape(found[name]) == np.shape(value), (what, name)
+        assert np.shape(result[name]) == np.shape(value), (what, name)
         scale = 1 + np.max(np.abs(value), initial=0)
         np.testing.assert_allclose(
-            found[name], value, rtol=0, atol=tolerance * scale, err_msg=f"{what} {name}"
+            result[name], value, rtol=0, atol=tolerance * scale, err_msg=f"{what} {name}"
         )
 
 
 @settings(max_examples=25)
 @given(array_cases(scalar=False))
 def test_values_match_numpy(case: Case):
-    found = case.graph.evaluate(case.at)
+    result = case.graph.evaluate(case.at)
     for name, value in case.values.items():
-        if name in found:
-            np.testing.assert_allclose(found[name], value, rtol=1e-12, atol=1e-12)
-            assert np.shape(found[name]) == np.shape(value), name
+        if name in result:
+            np.testing.assert_allclose(result[name], value, rtol=1e-12, atol=1e-12)
+            assert np.shape(result[name]) == np.shape(value), name
 
 
 @few_examples
@@ -66,14 +66,14 @@ def test_gradients_and_jacobians_match_difference_quotients(case: Case, data) ->
         for method in METHODS:
             options = {"limit": 2000} if method == "path-sum" else {}
             try:
-                found = compute(graph, case.at, of=of, wrt=names, method=method, **options)
+                result = compute(graph, case.at, of=of, wrt=names, method=method, **options)
             except SIZE_LIMIT_ERRORS:
                 continue
-            found = found if of == "xo" else found[of]
+            result = result if of == "xo" else result[of]
             if exact:
-                assert_near(found, exact, TOLERANCE.get(method, 1e-11), method)
+                assert_near(result, exact, TOLERANCE.get(method, 1e-11), method)
             else:
-                exact = found
+                exact = result
                 assert_near(exact, difference_jacobians(case, of, names), 1e-6, method)
 
 
@@ -108,7 +108,7 @@ def test_gradients_match_torch(case: Case) -> None:
     """Evaluate the text of the graph with torch."""
     torch = pytest.importorskip("torch", reason="torch is not installed: nothing to compare with")
     definitions = [line for line in case.lines if " = " in line]
-    assume("::-1" not in "".join(definitions))  # torch has no steps backwards
+    assume("::-1" not in "".join(definitions))  # torch does not support negative steps
     names = torch_names(torch)
     leaves = {n: torch.tensor(v, requires_grad=True) for n, v in case.at.items()}
     names |= leaves
@@ -118,8 +118,8 @@ def test_gradients_match_torch(case: Case) -> None:
     slopes_ = torch.autograd.grad(names["xo"], list(leaves.values()), materialize_grads=True)
     expected = {n: s.detach().numpy() for n, s in zip(leaves, slopes_, strict=True)}
     for method in ("reverse", "forward"):
-        found = cgprimer.gradient(case.graph, case.at, wrt=case.leaves, method=method)
-        assert_near(found, expected, 1e-12, f"{method} beside torch")
+        result = cgprimer.gradient(case.graph, case.at, wrt=case.leaves, method=method)
+        assert_near(result, expected, 1e-12, f"{method} compared with torch")
 
 
 @few_examples
@@ -140,8 +140,8 @@ def test_batches_match_single_points_on_every_engine(case: Case, method: str, sa
         stacked = np.stack([one[name] for one in values])
         np.testing.assert_allclose(together[name], stacked, rtol=1e-12, atol=1e-12)
     for engine in ENGINES:
-        found = cgprimer.gradient(graph, many, wrt=names, method=method, engine=engine)
-        assert_near(found, expected, 1e-11, f"{method} on {engine}")
+        result = cgprimer.gradient(graph, many, wrt=names, method=method, engine=engine)
+        assert_near(result, expected, 1e-11, f"{method} on {engine}")
 
 
 @settings(max_examples=2)
@@ -158,34 +158,34 @@ def test_hessian_by_every_method_pair(case: Case):
         assert_near({name: expected[other][name]}, {name: slope}, 1e-5, f"d{other}")
     for inner, outer in itertools.product(METHODS[:-1], METHODS):
         try:
-            found = cgprimer.hessian(graph, case.at, wrt=names, method=f"{outer}-over-{inner}")
+            result = cgprimer.hessian(graph, case.at, wrt=names, method=f"{outer}-over-{inner}")
         except SIZE_LIMIT_ERRORS:
             continue
         for name in names:
             what = f"{outer}-over-{inner} d{name}"
-            assert_near(found[name], expected[name], TOLERANCE.get(outer, 1e-10), what)
+            assert_near(result[name], expected[name], TOLERANCE.get(outer, 1e-10), what)
     rng = np.random.default_rng(0)
     vector = {n: rng.normal(size=case.values[n].shape) for n in names}
     product = {
         n: sum(np.tensordot(expected[n][m], vector[m], vector[m].ndim) for m in names)
         for n in names
     }
-    found = cgprimer.hessian_vector_product(graph, case.at, vector)
-    assert_near(found, product, 1e-9, "product")
+    result = cgprimer.hessian_vector_product(graph, case.at, vector)
+    assert_near(result, product, 1e-9, "product")
 
 
 @pytest.mark.parametrize("engine", [e.name for e in cgprimer.engines() if e.available])
 def test_gradient_of_norm_at_zero_is_zero(engine: str) -> None:
     graph = cgprimer.parse("input x[2] = [0, 0], y[2] = [3, 4]; z = norm(x) + 2*norm(y)")
     for method in cgprimer.methods():
-        found = cgprimer.gradient(graph, wrt=["x", "y"], method=method, engine=engine)
-        np.testing.assert_allclose(found["x"], [0.0, 0.0], atol=1e-9)
-        np.testing.assert_allclose(found["y"], [1.2, 1.6], rtol=1e-6)
+        result = cgprimer.gradient(graph, wrt=["x", "y"], method=method, engine=engine)
+        np.testing.assert_allclose(result["x"], [0.0, 0.0], atol=1e-9)
+        np.testing.assert_allclose(result["y"], [1.2, 1.6], rtol=1e-6)
     assert graph.evaluate()["z"] == 10.0
 
 
 def test_array_partials_multiply_to_the_gradient():
-    """Case F1: along x w1 -> relu -> w2, the partial of each edge is a Jacobian."""
+    """Case F1: the partial of each edge of x w1 -> relu -> w2 is a Jacobian."""
     graph = cgprimer.parse(
         "input x[2] = [1, 2], xt = 1; parameter w1[2,2] = [[1, -1], [0.5, -2]], w2[2] = [1, 3]\n"
         "xh = x @ w1; xr = relu(xh); xp = xr @ w2; xl = (xp - xt)^2"
@@ -210,14 +210,14 @@ xo = sum(xs[::-1]*xh, 0) + max(xh) + mean(reshape(transpose(W), 2, 3))
 """
 LEAVES = (Leaf("column", "x", 0.0, (3,)), Leaf("scalar", "W", 0.0, (2, 3)), Leaf("scalar", "k"))
 INVALID_INSTRUCTIONS = {
-    "sizes that do not meet": (Matmul(2, 2), (0, 1)),
-    "an elementwise primitive of two shapes": ("add", (0, 1)),
-    "an array with a number that was not repeated": ("mul", (0, 2)),
-    "a broadcast to a smaller shape": (Broadcast(1, (2,)), (0,)),
-    "parts that do not join": (Concatenate(-1), (0, 1)),
-    "an axis that is not there": (Transpose((-1, -2, -3)), (0,)),
-    "an index that is outside": (Take((5,)), (0,)),
-    "an unknown name": ("rotate", (0,)),
+    "incompatible matrix shapes": (Matmul(2, 2), (0, 1)),
+    "elementwise primitive with different shapes": ("add", (0, 1)),
+    "array and scalar without broadcast": ("mul", (0, 2)),
+    "broadcast to a smaller shape": (Broadcast(1, (2,)), (0,)),
+    "concatenation of incompatible shapes": (Concatenate(-1), (0, 1)),
+    "axis out of range": (Transpose((-1, -2, -3)), (0,)),
+    "index out of bounds": (Take((5,)), (0,)),
+    "unknown primitive": ("rotate", (0,)),
 }
 
 
@@ -282,8 +282,8 @@ def test_float32_is_preserved():
     columns = {"x": np.random.default_rng(0).normal(size=(3, 4)), "t": np.eye(3)}
     scalars = {"W": np.full((3, 4), 0.5), "b": np.zeros(3)}
     for reduction in ("sum", "none"):
-        found = Runner(program, dtype="float32", reduction=reduction)(columns, scalars, 3)
-        assert {v.dtype for v in found.derivatives.values()} == {np.dtype("float32")}
+        result = Runner(program, dtype="float32", reduction=reduction)(columns, scalars, 3)
+        assert {v.dtype for v in result.derivatives.values()} == {np.dtype("float32")}
         exact = Runner(program, reduction=reduction)(columns, scalars, 3)
         for pair, value in exact.derivatives.items():
-            np.testing.assert_allclose(found.derivatives[pair], value, rtol=1e-4, atol=1e-6)
+            np.testing.assert_allclose(result.derivatives[pair], value, rtol=1e-4, atol=1e-6)

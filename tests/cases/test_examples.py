@@ -21,7 +21,7 @@ FILES = sorted(EXAMPLES.glob("*.cg"))
 def test_example_is_self_contained(path):
     graph = cgprimer.load(path)
     text = path.read_text(encoding="utf-8")
-    assert text.startswith("# "), "a comment at the top says what it teaches"
+    assert text.startswith("# "), "the file starts with a comment on what it teaches"
     for word in ("Topic:", "Teaches:", "Source:", "\noutput "):
         assert word in text
     assert len(graph.outputs) == 1
@@ -45,10 +45,10 @@ def test_example_gradients_by_every_method(path):
     else:
         expected = reference_gradient(graph, graph.values, everything)
     for method in methods:
-        found = cgprimer.gradient(graph, wrt=everything, method=method)
+        result = cgprimer.gradient(graph, wrt=everything, method=method)
         tolerance = 1e-6 if method == "finite-difference" else 1e-12
-        assert found.keys() == expected.keys()
-        for name, value in found.items():
+        assert result.keys() == expected.keys()
+        for name, value in result.items():
             np.testing.assert_allclose(value, expected[name], tolerance, tolerance, err_msg=method)
 
 

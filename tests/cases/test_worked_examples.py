@@ -13,12 +13,12 @@ import cgprimer
 from cgprimer.core.evaluation.runner import Runner
 from tests.cases.case_tools import EXACT, METHODS, example
 
-# The value of the output, and derivatives with respect to any variables and parameters.
+# Values of the output, and derivatives with respect to variables and parameters.
 CASES = tomllib.loads(Path(__file__).with_name("worked_examples.toml").read_text("utf-8"))
 
 
 def tolerance(method: str, exact: bool = False) -> dict[str, float]:
-    """Return the tolerances of a method for numbers that are exact or have many digits."""
+    """Return the tolerances of a method; exact numbers must match to the last bit."""
     if method == "finite-difference":
         return {"rtol": 1e-6, "atol": 1e-8}
     return {"rtol": 0.0 if exact else 1e-12, "atol": 0.0}
@@ -34,10 +34,10 @@ def test_values_and_gradients_match_published_numbers(name: str, method: str) ->
         np.testing.assert_allclose(values[variable], expected, rtol=1e-15)
     near = tolerance("", exact)
     np.testing.assert_allclose(values[graph.only_output()], case["output"], **near)
-    found = cgprimer.gradient(graph, wrt=tuple(case["gradient"]), method=method)
-    assert list(found) == list(case["gradient"])
+    result = cgprimer.gradient(graph, wrt=tuple(case["gradient"]), method=method)
+    assert list(result) == list(case["gradient"])
     for wrt, expected in case["gradient"].items():
-        np.testing.assert_allclose(found[wrt], expected, **tolerance(method, exact), err_msg=wrt)
+        np.testing.assert_allclose(result[wrt], expected, **tolerance(method, exact), err_msg=wrt)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -46,16 +46,16 @@ def test_a1_batch_of_two_points(method: str) -> None:
     values = example("lecture").evaluate({"xa": -0.5})
     assert values == {"xa": -0.5, "xx": 0.25, "xy": -1.75, "xz": -1.25, "xw": -1.203125}
     at = {"xa": np.array([0.5, -0.5])}
-    found = cgprimer.gradient(example("lecture"), at, wrt=tuple(expected), method=method)
+    result = cgprimer.gradient(example("lecture"), at, wrt=tuple(expected), method=method)
     for name, value in expected.items():
         both = [CASES["lecture"]["gradient"][name], value]
-        np.testing.assert_allclose(found[name], both, **tolerance(method))
+        np.testing.assert_allclose(result[name], both, **tolerance(method))
 
 
 def test_a1_ab_and_bc_are_not_identifiable() -> None:
     xa = np.linspace(-1.0, 1.0, 41)
-    found = cgprimer.gradient(example("lecture"), {"xa": xa})
-    jacobian = np.stack([found[name] for name in ("ab", "bc", "cd", "ac")], axis=1)
+    result = cgprimer.gradient(example("lecture"), {"xa": xa})
+    jacobian = np.stack([result[name] for name in ("ab", "bc", "cd", "ac")], axis=1)
     _, singular, directions = np.linalg.svd(jacobian)
     assert singular[2] > 1e-3 * singular[0]
     assert singular[3] < 1e-10 * singular[0]
@@ -83,12 +83,12 @@ def test_c1_paths_and_partials() -> None:
 def test_d3_and_d5_derivatives_on_a_grid(method: str) -> None:
     near = {"rtol": 0, "atol": 6e-6 if method == "finite-difference" else 1e-12}
     points = np.linspace(-3.0, 3.0, 25)
-    found = cgprimer.gradient(example("cosine_of_square"), {"x": points}, method=method)["x"]
-    np.testing.assert_allclose(found, -2 * points * np.sin(points**2), **near)
+    result = cgprimer.gradient(example("cosine_of_square"), {"x": points}, method=method)["x"]
+    np.testing.assert_allclose(result, -2 * points * np.sin(points**2), **near)
     points = np.linspace(0.0, 2.0 * math.pi, 25)
-    found = cgprimer.gradient(example("sine_chain"), {"w": points, "b": points}, method=method)
-    np.testing.assert_allclose(found["w"], 3 * np.cos(4 * points), **near)
-    np.testing.assert_allclose(found["b"], np.cos(4 * points), **near)
+    result = cgprimer.gradient(example("sine_chain"), {"w": points, "b": points}, method=method)
+    np.testing.assert_allclose(result["w"], 3 * np.cos(4 * points), **near)
+    np.testing.assert_allclose(result["b"], np.cos(4 * points), **near)
 
 
 def test_e3_one_step_of_gradient_descent() -> None:
@@ -116,7 +116,7 @@ def repeated_derivatives(
     pairs = []
     for _ in range(times):
         program = cgprimer.differentiate(tape, of=of, wrt="x", method=method, **options)
-        # Forward mode's programs have a seed besides x: the direction, which is 1 here.
+        # Forward-mode programs have seeds in addition to x, which are 1 here.
         scalars = dict.fromkeys(program.tape.of_kind("scalar"), 1.0) | {"x": at}
         result = Runner(program)({}, scalars, 1)
         pairs.append((result.values[of], result.derivatives[of, "x"]))
@@ -139,8 +139,8 @@ def test_e6_first_to_fourth_derivatives(method: str, options: dict[str, bool]) -
 def test_f2_jacobian_of_softmax(method: str) -> None:
     s = np.exp([1.0, 2.0, 3.0]) / np.exp([1.0, 2.0, 3.0]).sum()
     np.testing.assert_allclose(example("softmax").evaluate()["s"], s, rtol=1e-15)
-    found = cgprimer.gradient(example("softmax"), wrt="x", method=method)["x"]
-    np.testing.assert_allclose(found, np.diag(s) - np.outer(s, s), **tolerance(method))
+    result = cgprimer.gradient(example("softmax"), wrt="x", method=method)["x"]
+    np.testing.assert_allclose(result, np.diag(s) - np.outer(s, s), **tolerance(method))
 
 
 SLIDE_ERRORS = {
@@ -151,8 +151,8 @@ SLIDE_ERRORS = {
 
 def difference_error(scheme: str, step: float) -> float:
     """Return the error of a difference quotient of the sine at 1."""
-    found = cgprimer.gradient(example("sine"), method="finite-difference", scheme=scheme, step=step)
-    return abs(found["x"] - math.cos(1.0))
+    slope = cgprimer.gradient(example("sine"), method="finite-difference", scheme=scheme, step=step)
+    return abs(slope["x"] - math.cos(1.0))
 
 
 @pytest.mark.parametrize(("scheme", "order"), [("forward", 1), ("central", 2)])

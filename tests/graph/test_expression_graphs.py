@@ -38,7 +38,7 @@ def test_depends_on_and_leads_to_of_the_lecture_example() -> None:
     ("text", "variables"),
     [
         ("xd = xb + xa; xc = xa*xb", "xb xa xd xc"),
-        ("xp = xb; xw = xc + xp", "xb xp xc xw"),  # xp is free before xc, and earlier
+        ("xp = xb; xw = xc + xp", "xb xp xc xw"),  # xp and xc are both ready; xp appears first
         ("xd = xc + xa; xc = xb", "xa xb xc xd"),
         ("xz = xq; xa = xq", "xq xz xa"),
         ("input xk, xj; xw = xj*xk", "xk xj xw"),
@@ -170,7 +170,7 @@ def test_dropout_scales_by_keep_probability_in_evaluation(keep: str, expected: f
             cgprimer.parse(f"xh = dropout(xa, {wrong})").evaluate({"xa": 1.0})
 
 
-TRUTH = {"ab": 1, "bc": 2, "cd": 3, "ac": 4}
+GROUND_TRUTH = {"ab": 1, "bc": 2, "cd": 3, "ac": 4}
 
 
 @given(texts(numbers=["0.5", "2", "3.25", "0.001"]), POINTS)
@@ -190,7 +190,7 @@ def test_values_match_python_arithmetic(text: str, point: dict[str, float]) -> N
 def test_values_have_the_shape_of_the_samples(shape: tuple[int, ...]) -> None:
     graph = cgprimer.parse(f"{LECTURE}; xconst = 7; xpar = ab")
     xa = np.linspace(-1.0, 1.0, math.prod(shape)).reshape(shape)
-    values = graph.evaluate({"xa": xa, **TRUTH})
+    values = graph.evaluate({"xa": xa, **GROUND_TRUTH})
     assert {v.shape for v in values.values()} == {shape}
     assert {v.dtype for v in values.values()} == {np.dtype(float)}
     np.testing.assert_allclose(values["xw"], 3 * xa**2 + (3 * xa**2 + 4 * xa) ** 3, rtol=1e-12)
@@ -244,7 +244,7 @@ def test_missing_value_error_suggests_a_similar_name() -> None:
 )
 def test_invalid_point_raises_usage_error(at, contains: str) -> None:
     with refused(UsageError, contains):
-        cgprimer.parse(LECTURE).evaluate({"xa": 0.5, **TRUTH, **at})
+        cgprimer.parse(LECTURE).evaluate({"xa": 0.5, **GROUND_TRUTH, **at})
 
 
 NETWORKS = {
@@ -295,9 +295,9 @@ def test_recurrent_unit_matches_the_lecture() -> None:
     graph = networks.recurrent(3)
     at = {"w": 0.5, "u": 1, "x1": 1, "x2": 2, "x3": 3}  # case F4
     assert graph.evaluate(at)["xh3"] == pytest.approx(0.998146762128968, rel=1e-12)
-    found = cgprimer.gradient(graph, at)
-    assert found["w"] == pytest.approx(0.003687663930367874, rel=1e-12)
-    assert found["u"] == pytest.approx(0.011246733018121341, rel=1e-12)
+    result = cgprimer.gradient(graph, at)
+    assert result["w"] == pytest.approx(0.003687663930367874, rel=1e-12)
+    assert result["u"] == pytest.approx(0.011246733018121341, rel=1e-12)
 
 
 def test_random_networks_are_determined_by_the_seed_and_connected() -> None:

@@ -21,15 +21,15 @@ Shape = list[tuple[str, object]]
 
 def shape(tree: Expression) -> Shape:
     """Return a tree as a list in postorder with arities, which is equal only for equal trees."""
-    found: Shape = []
+    result: Shape = []
     for node in postorder(tree):
         if isinstance(node, Apply):
-            found.append((node.primitive, len(node.arguments)))
+            result.append((node.primitive, len(node.arguments)))
         elif isinstance(node, Number):
-            found.append(("number", float(node.value).hex()))
+            result.append(("number", float(node.value).hex()))
         else:
-            found.append(("name", node.name))
-    return found
+            result.append(("name", node.name))
+    return result
 
 
 def python_shape(text: str) -> Shape:

@@ -69,7 +69,7 @@ def test_invalid_text_message_and_location(kind: str, marked: str) -> None:
     line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
     first, shown, carets, *_ = approved(str(error)).split("\n")
     assert first.startswith(f"lesson.cg:{line}:{column}: ")
-    shown = shown.replace("\N{SYMBOL FOR NULL}", "\x00")  # as every control character is shown
+    shown = shown.replace("\N{SYMBOL FOR NULL}", "\x00")  # as control characters are shown
     assert shown[2:] == (before + under + after).split("\n")[line - 1]
     assert underlined(shown, carets) == under
     assert carets.index("^") == 2 + column - 1
@@ -93,7 +93,7 @@ JUNK = ["(", ")", "[", "]", "{", ",", "=", "*", "^", ".", "2", "xw", "sinn(", "$
 @settings(max_examples=80)
 @given(st.data())
 def test_errors_of_mutated_texts_have_valid_locations(data: st.DataObject) -> None:
-    """Delete, repeat, exchange or insert a token of a valid text."""
+    """Delete, repeat, replace or insert a token of a valid text."""
     pieces = list(PIECES)
     for _ in range(data.draw(st.integers(1, 2))):
         location = data.draw(st.integers(0, len(pieces) - 1))
@@ -112,7 +112,7 @@ def test_errors_of_mutated_texts_have_valid_locations(data: st.DataObject) -> No
     assert (line, column) == (error.line, error.column)
     source_line = text.split("\n")[line - 1]
     assert 1 <= column <= len(source_line) + 1
-    assert re.sub(r"\.\.\.", "", shown).strip() in source_line  # a long line is cut
+    assert re.sub(r"\.\.\.", "", shown).strip() in source_line  # long lines are truncated
     assert shown[carets.index("^") :] == source_line[column - 1 :]
     span = text[error.span.start : error.span.end].split("\n")[0]
     assert underlined(shown, carets).strip() == span.strip()
@@ -136,7 +136,7 @@ def test_cycle_error_reports_only_the_cycle() -> None:
     # Arrows are edges from operand to user; the path begins at the first name in the text.
     assert error.path == ("xc", "xa", "xb", "xc")
     assert "xc -> xa -> xb -> xc" in approved(str(error))
-    count = 2_000  # without recursion
+    count = 2_000  # more than the recursion limit
     error = parse_error("\n".join(f"x{i} = x{(i + 1) % count}" for i in range(count)))
     assert isinstance(error, CycleError)
     assert len(error.path) == count + 1

@@ -39,7 +39,7 @@ def read_values() -> list[tuple[str, float]]:
 
 @pytest.mark.parametrize(("text", "expected"), read_values())
 def test_expression_values(text: str, expected: float) -> None:
-    # The configuration turns numpy's warnings into errors: folding has to be silent.
+    # The configuration turns warnings into errors, so constant folding must not warn.
     np.testing.assert_array_equal(value_of(text), expected)
 
 

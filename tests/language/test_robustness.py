@@ -28,7 +28,7 @@ TOKENS = (*NAMES, *sorted(FUNCTIONS)[:8], *WORDS.split(), *SPACED)
 
 
 def try_parse(text: str) -> ExpressionGraph | SourceError:
-    """Return the graph or the error; any other exception is a failure of the test."""
+    """Return the graph or the SourceError; any other exception fails the test."""
     try:
         return cgprimer.parse(text)
     except SourceError as error:
@@ -36,15 +36,15 @@ def try_parse(text: str) -> ExpressionGraph | SourceError:
 
 
 def check_graph_or_error(text: str) -> None:
-    found = try_parse(text)
-    if isinstance(found, SourceError):  # which has a location in the text
-        assert 0 <= found.span.start <= len(text)
-        assert min(found.line, found.column) >= 1
-        assert "^" in str(found)
+    result = try_parse(text)
+    if isinstance(result, SourceError):  # which has a location in the text
+        assert 0 <= result.span.start <= len(text)
+        assert min(result.line, result.column) >= 1
+        assert "^" in str(result)
     else:
-        again = cgprimer.parse(str(found))
-        assert again.variables == found.variables
-        assert again.parameters == found.parameters
+        again = cgprimer.parse(str(result))
+        assert again.variables == result.variables
+        assert again.parameters == result.parameters
 
 
 @given(st.text(alphabet=CHARACTERS, max_size=60))
@@ -123,7 +123,7 @@ def test_deep_and_long_expressions(kind: str) -> None:
     again = cgprimer.parse(str(graph))
     assert shape(again.definitions["xw"]) == shape(graph.definitions["xw"])
     assert lower(graph).outputs
-    del graph, again  # freeing a deep tree must not recurse either
+    del graph, again  # freeing a deep tree must not recurse
     gc.collect()
 
 

@@ -18,7 +18,7 @@ from cgprimer.lecture import ComputationalGraphPrimer
 from tests.approval import refused
 
 EXPRESSIONS = ["xx=xa^2", "xy=ab*xx+ac*xa", "xz=bc*xx+xy", "xw=cd*xx+xz^3"]
-TRUTH = {"ab": 1.0, "bc": 2.0, "cd": 3.0, "ac": 4.0}
+GROUND_TRUTH = {"ab": 1.0, "bc": 2.0, "cd": 3.0, "ac": 4.0}
 NEURON = ["xw=ab*xa+bc*xb+cd*xc+ac*xd"]
 NETWORK = ["xw=ap*xp+aq*xq+ar*xr+as*xs", "xz=bp*xp+bq*xq+br*xr+bs*xs", "xo=cp*xw+cq*xz"]
 
@@ -31,43 +31,43 @@ def headless(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(figure_display, "save_figure", lambda figure, path: path.touch())
 
 
-def primer(**settings: object) -> ComputationalGraphPrimer:
+def create_primer(**settings: object) -> ComputationalGraphPrimer:
     own = {"expressions": EXPRESSIONS, "output_vars": ["xw"], "dataset_size": 100, "seed": 0}
     cls = settings.pop("cls", ComputationalGraphPrimer)
     return cls(**(own | settings))  # type: ignore[operator, no-any-return]
 
 
-def trained(**settings: object) -> ComputationalGraphPrimer:
-    cgp = primer(**settings)
+def train_primer(**settings: object) -> ComputationalGraphPrimer:
+    cgp = create_primer(**settings)
     cgp.parse_expressions()
-    cgp.gen_gt_dataset(vals_for_learnable_params=TRUTH)
+    cgp.gen_gt_dataset(vals_for_learnable_params=GROUND_TRUTH)
     cgp.train_on_all_data()
     return cgp
 
 
-def neuron(**settings: object) -> ComputationalGraphPrimer:
+def create_neuron(**settings: object) -> ComputationalGraphPrimer:
     own = {"expressions": NEURON, "one_neuron_model": True, "learning_rate": 5e-2,
            "training_iterations": 600, "display_loss_how_often": 100}  # fmt: skip
-    cgp = primer(**(own | settings))
+    cgp = create_primer(**(own | settings))
     cgp.parse_expressions()
     return cgp
 
 
-def network(**settings: object) -> ComputationalGraphPrimer:
+def create_network(**settings: object) -> ComputationalGraphPrimer:
     own = {"expressions": NETWORK, "output_vars": ["xo"], "num_layers": 3,
            "layers_config": [4, 2, 1], "learning_rate": 0.3, "training_iterations": 1200,
            "display_loss_how_often": 200}  # fmt: skip
-    cgp = primer(**(own | settings))
+    cgp = create_primer(**(own | settings))
     cgp.parse_multi_layer_expressions()
     return cgp
 
 
 def losses(text: str) -> list[float]:
-    return [float(found) for found in re.findall(r"loss = (\S+)", text)]
+    return [float(number) for number in re.findall(r"loss = (\S+)", text)]
 
 
 def test_lecture_workflow(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    cgp = trained(learning_rate=1e-6, display_vals_how_often=20, grad_delta=1e-4)
+    cgp = train_primer(learning_rate=1e-6, display_vals_how_often=20, grad_delta=1e-4)
     assert cgp.depends_on == {
         "xx": ["xa"], "xy": ["xa", "xx"], "xz": ["xx", "xy"], "xw": ["xx", "xz"]
     }  # fmt: skip
@@ -81,21 +81,21 @@ def test_lecture_workflow(capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
 
 
 def test_vertex_differences_match_the_lecture() -> None:
-    made = vertex_differences(cgprimer.parse(EXPRESSIONS), {"xa": 0.5, **TRUTH}, 1e-4)
+    made = vertex_differences(cgprimer.parse(EXPRESSIONS), {"xa": 0.5, **GROUND_TRUTH}, 1e-4)
     pairs = made.variable_to_variable | made.variable_to_parameter
-    found = {"/".join(pair): value for pair, value in pairs.items()}
+    result = {"/".join(pair): value for pair, value in pairs.items()}
     expected = {"xx/xa": 1.0001, "xy/xa": 4, "xy/xx": 1, "xz/xx": 2, "xz/xy": 1, "xw/xx": 3,
                 "xw/xz": 22.6875 + 3 * 2.75e-4 + 1e-8,
                 "xy/ab": 0.25, "xy/ac": 0.5, "xz/bc": 0.25, "xw/cd": 0.25}  # fmt: skip
-    assert found == pytest.approx(expected, rel=1e-9)
+    assert result == pytest.approx(expected, rel=1e-9)
 
 
 def test_grad_delta_sets_the_difference_step() -> None:
-    runs = [trained(grad_delta=delta).run for delta in (0.5, 1e-5, None)]
+    runs = [train_primer(grad_delta=delta).run for delta in (0.5, 1e-5, None)]
     assert all(runs)
     # Compare parameter updates: the parameters stay near their start for any gradient.
     coarse, fine, exact = (
-        {name: run.parameters[name] - run.start[name] for name in TRUTH} for run in runs
+        {name: run.parameters[name] - run.start[name] for name in GROUND_TRUTH} for run in runs
     )
     assert fine == pytest.approx(exact, rel=1e-3)
     assert coarse != pytest.approx(exact, rel=1e-2)
@@ -103,7 +103,7 @@ def test_grad_delta_sets_the_difference_step() -> None:
 
 
 def test_each_node_has_bias_and_sigmoid() -> None:
-    cgp = network()
+    cgp = create_network()
     numbers = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.35]
     at = dict(zip(cgp.learnable_params, numbers, strict=True))
     at |= {"xp": 0.2, "xq": -0.4, "xr": 0.6, "xs": 0.8}
@@ -117,22 +117,22 @@ def test_each_node_has_bias_and_sigmoid() -> None:
 def test_training_loops_reduce_the_loss(
     loop: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    cgp = neuron() if loop == "one" else network()
+    cgp = create_neuron() if loop == "one" else create_network()
     data = cgp.gen_training_data()
     assert [len(data[0]), len(data[1])] == [50, 50]
     run = getattr(cgp, f"run_training_loop_{loop}_neuron_model")(data)
     text = capsys.readouterr().out
-    found = losses(text)
-    assert len(found) == 6
-    assert found[-1] < 0.9 * found[0]
-    assert found[0] == pytest.approx(np.mean(run.step_losses[: run.steps // 6]), abs=1e-4)
+    result = losses(text)
+    assert len(result) == 6
+    assert result[-1] < 0.9 * result[0]
+    assert result[0] == pytest.approx(np.mean(run.step_losses[: run.steps // 6]), abs=1e-4)
     assert cgp.bias.keys() == set(cgp.dependent_vars)
     assert (tmp_path / "plot_loss.png").exists()
     assert "written to plot_loss.png" in text
 
 
 def test_batches_are_balanced_and_scaled_by_their_maximum() -> None:
-    cgp = neuron()
+    cgp = create_neuron()
     data = {0: [np.full(4, 2.0), [1, 1, 1, 1]], 1: [[4.0, 4.0, 4.0, 8.0]]}
     made = sample_batches(data, cgp.graph, 50, 8, seed=1)
     x = np.stack([made.inputs[name] for name in cgp.graph.inputs], axis=1).reshape(50, 8, 4)
@@ -144,22 +144,22 @@ def test_batches_are_balanced_and_scaled_by_their_maximum() -> None:
 
 def test_layer_settings_are_validated() -> None:
     with refused(CgprimerError, "`layers_config` is [4, 3, 1]") as caught:
-        network(layers_config=[4, 3, 1])
+        create_network(layers_config=[4, 3, 1])
     assert "xp, xq, xr, xs; xw, xz; xo" in str(caught.value.hint)
     with refused(CgprimerError, "`num_layers` ... 2 ... 3"):
-        network(num_layers=2, layers_config=None)
+        create_network(num_layers=2, layers_config=None)
 
 
 def test_training_data_must_have_two_classes() -> None:
     data: object
     for data in ({0: [[1, 2, 3, 4]]}, [1, 2], {0: [[1, 2]], 1: [[1, 2]]}):
         with pytest.raises(CgprimerError, match="class"):
-            neuron().run_training_loop_one_neuron_model(data)  # type: ignore[arg-type]
+            create_neuron().run_training_loop_one_neuron_model(data)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("option", ["one_neuron", "multi_neuron"])
 def test_verification_against_torch(option: str, capsys: pytest.CaptureFixture[str]) -> None:
-    cgp = neuron(for_verification_only=True, training_iterations=300, learning_rate=1e-3)
+    cgp = create_neuron(for_verification_only=True, training_iterations=300, learning_rate=1e-3)
     run = cgp.run_training_with_torchnn(option, cgp.gen_training_data())
     text = capsys.readouterr().out
     assert run.loss < run.start_loss
@@ -179,16 +179,16 @@ def test_training_with_a_custom_function(capsys: pytest.CaptureFixture[str]) -> 
     own.gen_training_data()
     for train in own.train_with_straight_autograd, own.train_with_extended_autograd:
         run = train()
-        found = losses(capsys.readouterr().out)
-        assert len(found) == 2
-        assert found[-1] < found[0] / 2
+        result = losses(capsys.readouterr().out)
+        assert len(result) == 2
+        assert result[-1] < result[0] / 2
         assert run.loss < run.start_loss
     with pytest.raises(CgprimerError):
         cgprimer.parse("xw = DoSillyWithTensor(xa)")  # registered only during that training
 
 
 def test_dataset_with_activations_applies_relu() -> None:
-    cgp = primer(expressions=["xx=ab*xa", "xw=cd*xx-xa"], dataset_size=50)
+    cgp = create_primer(expressions=["xx=ab*xa", "xw=cd*xx-xa"], dataset_size=50)
     cgp.parse_expressions()
     cgp.gen_gt_dataset_with_activations(vals_for_learnable_params={"ab": -1.0, "cd": 2.0})
     x, y = cgp.dataset.inputs["xa"], cgp.dataset.targets["xw"]
@@ -214,17 +214,17 @@ class Momentum(ComputationalGraphPrimer):
 
 
 def test_subclass_can_override_the_update_step(capsys: pytest.CaptureFixture[str]) -> None:
-    cgp = neuron(cls=Momentum, training_iterations=300)
+    cgp = create_neuron(cls=Momentum, training_iterations=300)
     run = cgp.run_training_loop_one_neuron_model(cgp.gen_training_data())
     assert cgp.calls == run.steps == 300
-    found = losses(capsys.readouterr().out)
-    assert len(found) == 3
-    assert found[-1] < 0.9 * found[0]
+    result = losses(capsys.readouterr().out)
+    assert len(result) == 3
+    assert result[-1] < 0.9 * result[0]
     assert isinstance(cgp.bias, float)
     assert cgp.vals_for_learnable_params["ab"] == run.parameters["ab"]
 
 
-class Watched(ComputationalGraphPrimer):
+class RecordingNetwork(ComputationalGraphPrimer):
     """Record the first update step."""
 
     def backprop_and_update_params_multi_neuron_model(self, y_errors):
@@ -235,7 +235,7 @@ class Watched(ComputationalGraphPrimer):
 
 
 def test_network_updates_follow_the_gradient() -> None:
-    cgp = network(cls=Watched, training_iterations=50)
+    cgp = create_network(cls=RecordingNetwork, training_iterations=50)
     cgp.run_training_loop_multi_neuron_model(cgp.gen_training_data())
     before, after, rows, errors = cgp.first
     columns = dict(zip(cgp.graph.inputs, rows.T, strict=True))
@@ -261,7 +261,7 @@ def test_network_updates_follow_the_gradient() -> None:
 FOLDER = Path(
     os.environ.get("CGPRIMER_LECTURE_EXAMPLES", "/tmp/cgp/ComputationalGraphPrimer-1.1.5/Examples")
 )
-SCRIPTS = {  # how many lines with a loss each of them prints, and how many trainings
+SCRIPTS = {  # number of printed losses and number of trainings
     "graph_based_dataflow": (10, 1),
     "one_neuron_classifier": (400, 1),
     "multi_neuron_classifier": (200, 1),

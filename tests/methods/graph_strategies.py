@@ -13,12 +13,12 @@ from cgprimer.core.graph import ExpressionGraph
 
 INPUTS = ("xa", "xb", "xc")
 PARAMETERS = ("p", "q", "r", "s")
-# All smooth, and all analytic on the whole real line or kept in their domain by a square.
+# Smooth functions that are defined for all real arguments.
 FUNCTIONS = (
     "sin({})", "cos({})", "tanh({})", "sigmoid({})", "atan({})", "exp(0.5*{})", "softplus({})",
     "log(1 + ({})^2)", "sqrt(1 + ({})^2)", "erf({})", "asinh({})",
 )  # fmt: skip
-LARGEST = 1e3  # of values and of partials: beyond it a point is left out
+LARGEST = 1e3  # maximum magnitude: points with larger values or partials are discarded
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,8 @@ def cases(draw, *, most: int = 8) -> Case:
 def magnitude(graph: ExpressionGraph, at: dict[str, float]) -> float:
     """Return the maximum of 1, all values, partials, adjoints and their products.
 
-    Methods add up the same products in different orders and groupings, so they agree to some
-    roundings of the largest number that is added, not of the result, which may cancel.
+    Methods add the same products in different orders, so their rounding errors are relative to
+    the largest term, not to the result, in which terms may cancel.
     """
     values = graph.evaluate(at)
     edges = cgprimer.partials(graph, at)

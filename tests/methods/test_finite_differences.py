@@ -13,7 +13,7 @@ import cgprimer
 from cgprimer.core.evaluation.runner import Runner
 from tests.approval import approved
 
-# At x = c, these quotients are exactly powers of the step h: nothing is rounded.
+# At x = c, the difference quotients are exact powers of the step h, without rounding.
 FORMULAS = {"forward": ("(x - c)^2", 1), "central": ("(x - c)^3", 2)}
 RELATIVE = {"forward": 2.0**-26, "central": 2.0**-17}
 POINTS = st.integers(-(2**40), 2**40).map(lambda n: n / 1024) | st.sampled_from([0.0, 1.0, -2.0])
@@ -27,9 +27,9 @@ def expected_quotient(size: float, scheme: str, relative: float | None = None) -
 
 def difference_quotients(text: str, x: object, scheme: str, **options: float) -> list[float]:
     graph = cgprimer.parse(text)
-    how = {"method": "finite-difference", "scheme": scheme, **options}
+    kwargs = {"method": "finite-difference", "scheme": scheme, **options}
     at = {"x": x, "c": x} if "c" in graph.parameters else {"x": x}
-    return np.asarray(cgprimer.gradient(graph, at, of="y", wrt="x", **how)["x"]).tolist()
+    return np.asarray(cgprimer.gradient(graph, at, of="y", wrt="x", **kwargs)["x"]).tolist()
 
 
 @pytest.mark.parametrize("scheme", FORMULAS)
@@ -69,27 +69,27 @@ def test_explicit_step_is_used(scheme: str, step: float) -> None:
 
 @pytest.mark.parametrize("scheme", FORMULAS)
 def test_float32_uses_a_larger_step(scheme: str) -> None:
-    """The roots of 2^-23: 2^-12 for forward and 2^-8 for central differences."""
+    """Steps are roots of 2^-23: 2^-12 for forward and 2^-8 for central differences."""
     tape = cgprimer.tape(cgprimer.parse(f"y = {FORMULAS[scheme][0]}"))
     program = cgprimer.differentiate(tape, wrt="x", method="finite-difference", scheme=scheme)
     x = np.array([0.0, 1.0, -2.0, 20.0], np.float32)
     columns = {"x": x, "c": x}
-    found = Runner(program, dtype="float32")(columns, {}, 4).derivatives["y", "x"]
+    result = Runner(program, dtype="float32")(columns, {}, 4).derivatives["y", "x"]
     relative = {"forward": 2.0**-12, "central": 2.0**-8}[scheme]
-    assert found.tolist() == [expected_quotient(v, scheme, relative) for v in x.tolist()]
+    assert result.tolist() == [expected_quotient(v, scheme, relative) for v in x.tolist()]
 
 
 @pytest.mark.parametrize("scheme", ["forward", "central", "complex-step"])
 def test_printed_program_lists_the_shift_of_each_pass(scheme: str) -> None:
     tape = cgprimer.tape(cgprimer.parse("h = k*x; y = h^2 + x"))
-    how = {"method": "finite-difference", "scheme": scheme}
-    approved(str(cgprimer.differentiate(tape, wrt=["x", "h"], **how)))
+    kwargs = {"method": "finite-difference", "scheme": scheme}
+    approved(str(cgprimer.differentiate(tape, wrt=["x", "h"], **kwargs)))
 
 
 def test_complex_step_is_accurate_at_any_magnitude() -> None:
     points = np.array([1e-200, 1e-3, 1.0, 1e200])
-    found = difference_quotients("y = log(x)", points, "complex-step")
-    np.testing.assert_allclose(found, 1 / points, rtol=1e-12)
+    result = difference_quotients("y = log(x)", points, "complex-step")
+    np.testing.assert_allclose(result, 1 / points, rtol=1e-12)
 
 
 TEXTS = (  # a graph, and a statement that couples the samples
@@ -129,14 +129,14 @@ def test_single_point_matches_its_row_of_a_batch(
     mean = mean and method not in ("symbolic", "path-sum")
     values = np.array(rows[:1] if mean else rows)
     graph, names = cgprimer.parse("; ".join(texts[: 1 + mean])), ("x", "k")
-    how = {"of": "z" if mean else "y", "wrt": names, "method": method, **options}
+    kwargs = {"of": "z" if mean else "y", "wrt": names, "method": method, **options}
     columns = {"x": values[:, :2], "k": values[:, 2:]}
     batch = {n: columns[n] if graph.shapes.get(n) else columns[n][:, 0] for n in names}
-    found = cgprimer.gradient(graph, batch, **how)
+    result = cgprimer.gradient(graph, batch, **kwargs)
     for row in range(len(values)):
-        single = cgprimer.gradient(graph, {n: v[row] for n, v in batch.items()}, **how)
+        single = cgprimer.gradient(graph, {n: v[row] for n, v in batch.items()}, **kwargs)
         for name in names:
-            np.testing.assert_array_equal(found[name][row], single[name])
+            np.testing.assert_array_equal(result[name][row], single[name])
 
 
 def test_central_differences_use_two_evaluations_per_parameter() -> None:

@@ -15,24 +15,24 @@ GRAPH = cgprimer.parse(
 )
 
 
-def ladder(rungs: int) -> cgprimer.ExpressionGraph:
+def layered_graph(layers: int) -> cgprimer.ExpressionGraph:
     """Build a graph in which every rung doubles the number of paths from ``p``."""
     lines = ["input xa = 0.1; parameter p = 1; x0 = p*xa"]
-    for i in range(rungs):
+    for i in range(layers):
         lines.append(f"xl{i} = sin(x{i}); xr{i} = cos(x{i}); x{i + 1} = xl{i}*xr{i}")
     return cgprimer.parse(lines)
 
 
 def test_path_limit_is_checked_before_enumerating_paths():
     with refused(PathLimitError, "1,048,576 paths ... 10,000 ... `limit=N`"):
-        cgprimer.gradient(ladder(20), method="path-sum")
+        cgprimer.gradient(layered_graph(20), method="path-sum")
     with refused(PathLimitError, "10^60"):
-        cgprimer.gradient(ladder(200), method="path-sum")
-    graph = ladder(6)
+        cgprimer.gradient(layered_graph(200), method="path-sum")
+    graph = layered_graph(6)
     with refused(PathLimitError, "64 ... 63"):
         cgprimer.gradient(graph, method="path-sum", limit=63)
-    found = cgprimer.gradient(graph, method="path-sum", limit=64)
-    assert found == pytest.approx(cgprimer.gradient(graph), rel=1e-13)
+    result = cgprimer.gradient(graph, method="path-sum", limit=64)
+    assert result == pytest.approx(cgprimer.gradient(graph), rel=1e-13)
 
 
 @pytest.mark.parametrize(
@@ -42,25 +42,25 @@ def test_path_limit_is_checked_before_enumerating_paths():
 )  # fmt: skip
 def test_complex_step_rejects_non_analytic_functions(text):
     graph, at = cgprimer.parse(f"xw = sin({text})*q"), {"p": 0.5, "q": 2.0}
-    how = {"method": "finite-difference", "scheme": "complex-step"}
+    kwargs = {"method": "finite-difference", "scheme": "complex-step"}
     with pytest.raises(DifferentiationError, match=f"'{text.partition('(')[0]}'") as caught:
-        cgprimer.gradient(graph, at, **how)
+        cgprimer.gradient(graph, at, **kwargs)
     assert "central" in caught.value.hint
     # The derivative with respect to a variable that does not pass through the kink is supported.
     expected = cgprimer.gradient(graph, at, wrt="q")
-    assert cgprimer.gradient(graph, at, wrt="q", **how) == pytest.approx(expected, rel=1e-14)
+    assert cgprimer.gradient(graph, at, wrt="q", **kwargs) == pytest.approx(expected, rel=1e-14)
 
 
 @pytest.mark.parametrize("text", ["log(p)", "sqrt(p)", "acosh(p)", "asin(p)", "p^0.5", "p^100"])
 def test_complex_step_is_nan_outside_the_real_domain(text):
     """The derivative of another complex branch must not be returned."""
-    how = {"method": "finite-difference", "scheme": "complex-step"}
-    found = cgprimer.gradient(cgprimer.parse(f"xw = {text}"), {"p": -1.1}, **how)
-    assert np.isnan(found["p"])
+    kwargs = {"method": "finite-difference", "scheme": "complex-step"}
+    result = cgprimer.gradient(cgprimer.parse(f"xw = {text}"), {"p": -1.1}, **kwargs)
+    assert np.isnan(result["p"])
 
 
 @pytest.mark.parametrize(
-    ("how", "contains"),
+    ("kwargs", "contains"),
     [
         ({"method": "revers"}, "'revers' ... 'reverse'"),
         ({"method": "zzz"}, "'zzz' ... finite-difference"),
@@ -74,9 +74,9 @@ def test_complex_step_is_nan_outside_the_real_domain(text):
         ({"engine": "numpi"}, "'numpi' ... 'numpy'"),
     ],
 )
-def test_unknown_names_raise_with_a_suggestion(how, contains):
+def test_unknown_names_raise_with_a_suggestion(kwargs, contains):
     with refused(UsageError, contains) as caught:
-        cgprimer.gradient(GRAPH, **how)
+        cgprimer.gradient(GRAPH, **kwargs)
     assert caught.value.exit_code == 2
 
 
@@ -98,9 +98,9 @@ def test_derivative_is_zero_without_a_path(method):
     graph = cgprimer.parse("xb = p*xa; xc = q*xb; xd = r*xa")
     at = {"xa": 2.0, "p": 3.0, "q": 5.0, "r": 7.0}
     names = ("p", "q", "r", "xa", "xb", "xc", "xd")
-    found = cgprimer.gradient(graph, at, of="xb", wrt=names, method=method)
+    result = cgprimer.gradient(graph, at, of="xb", wrt=names, method=method)
     expected = {"p": 2.0, "q": 0.0, "r": 0.0, "xa": 3.0, "xb": 1.0, "xc": 0.0, "xd": 0.0}
-    assert found == pytest.approx(expected, abs=1e-9)
+    assert result == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -149,5 +149,5 @@ def test_symbolic_max_and_min_split_the_gradient_at_rounded_ties(name: str) -> N
         f" {name}((va*va)*(va*va) + (va*vb)*(va*vb), (va*va)*(vb*va) + (va*vb)*(vb*vb))"
     )
     at = {"k": np.linspace(0.05, 0.95, 19)}
-    found, expected = (cgprimer.gradient(graph, at, method=m)["k"] for m in ("symbolic", "reverse"))
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    slope, expected = (cgprimer.gradient(graph, at, method=m)["k"] for m in ("symbolic", "reverse"))
+    np.testing.assert_allclose(slope, expected, rtol=1e-6)

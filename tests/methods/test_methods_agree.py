@@ -15,8 +15,8 @@ from tests.approval import approved
 from tests.methods.graph_strategies import Case, cases, graphs
 from tests.methods.slopes import evaluate_shifted, reference_gradient, reference_hessian
 
-# Exact methods do the same additions and multiplications in another order: a few hundred
-# roundings of the largest number among them (see graph_strategies.magnitude).
+# Exact methods differ in the order of additions and multiplications only: allow a few hundred
+# rounding errors of the largest term (see graph_strategies.magnitude).
 EXACT = 1e-10
 DIFFERENCES = 1e-5
 
@@ -36,11 +36,11 @@ METHODS = (
 quick = settings(derandomize=True, deadline=None, max_examples=20)
 
 
-def assert_near(case: Case, found: dict, expected: dict, tolerance: float, what: str) -> None:
-    assert list(found) == list(expected)
+def assert_near(case: Case, result: dict, expected: dict, tolerance: float, what: str) -> None:
+    assert list(result) == list(expected)
     for name, value in expected.items():
-        error = np.max(np.abs(np.asarray(found[name]) - value))
-        assert error <= tolerance * case.scale, f"d/d{name} by {what}: {found[name]} for {value}"
+        error = np.max(np.abs(np.asarray(result[name]) - value))
+        assert error <= tolerance * case.scale, f"d/d{name} by {what}: {result[name]} for {value}"
 
 
 @quick
@@ -51,22 +51,22 @@ def test_gradients_match_difference_quotients(case, target):
     value = float(evaluate_shifted(case.graph, case.at, {}, of))
     assert abs(case.graph.evaluate(case.at)[of] - value) <= 1e-12 * case.scale
     expected = reference_gradient(case.graph, case.at, case.names, of)
-    # Adjoints of another vertex are no part of the case's scale; they are bounded by its square.
+    # The case's scale covers adjoints of the output only; its square bounds all others.
     scale = case.scale if of in case.graph.outputs else case.scale**2
     for method, options in METHODS:
         try:
-            found = cgprimer.gradient(
+            result = cgprimer.gradient(
                 case.graph, case.at, of=of, wrt=case.names, method=method, **options
             )
         except (PathLimitError, ExpressionSwellError):
             continue
         tolerance = DIFFERENCES if options == CENTRAL else EXACT
-        assert_near(replace(case, scale=scale), found, expected, tolerance, f"{method} {options}")
+        assert_near(replace(case, scale=scale), result, expected, tolerance, f"{method} {options}")
 
 
 @settings(quick, max_examples=10)
 @given(case=cases(most=4))
-def test_hessians_match_second_differences_on_random_graphs(case):
+def test_hessians_match_the_reference_on_random_graphs(case):
     names = (*case.graph.inputs, *case.graph.parameters)
     expected = reference_hessian(case.graph, case.at, names)
     largest = max(abs(value) for row in expected.values() for value in row.values())
@@ -76,17 +76,17 @@ def test_hessians_match_second_differences_on_random_graphs(case):
         "forward-over-forward", "path-sum-over-reverse", "reverse-over-path-sum", "symbolic",
     ):  # fmt: skip
         try:
-            found = cgprimer.hessian(case.graph, case.at, wrt=names, method=method)
+            result = cgprimer.hessian(case.graph, case.at, wrt=names, method=method)
         except (PathLimitError, ExpressionSwellError):
             continue
         for name in names:
-            assert_near(near, found[name], expected[name], EXACT, f"d{name} by {method}")
+            assert_near(near, result[name], expected[name], EXACT, f"d{name} by {method}")
 
 
 @quick
 @given(graph=graphs())
 def test_pass_and_operation_counts(graph):
-    """Baur and Strassen: the gradient costs a small multiple of the value, whatever n is.
+    """Check Baur and Strassen's bound: a gradient costs a small multiple of the value for any n.
 
     The multiple depends on what counts as an operation. Here a function such as asinh or a
     division counts one and its partial several, so the bound is taken per instruction: the

@@ -23,8 +23,8 @@ INNER = tuple(method for method in cgprimer.methods() if method != "finite-diffe
 COMBINATIONS = [f"{outer}-over-{inner}" for outer in cgprimer.methods() for inner in INNER]
 
 
-def as_matrix(found, names) -> np.ndarray:
-    return np.array([[found[a][b] for b in names] for a in names])
+def as_matrix(result, names) -> np.ndarray:
+    return np.array([[result[a][b] for b in names] for a in names])
 
 
 REFERENCE = as_matrix(reference_hessian(SMOOTH, SMOOTH.values, NAMES), NAMES)
@@ -32,16 +32,16 @@ REFERENCE = as_matrix(reference_hessian(SMOOTH, SMOOTH.values, NAMES), NAMES)
 
 @pytest.mark.parametrize("method", [*COMBINATIONS, *INNER])
 def test_hessian_by_every_method_pair(method):
-    found = as_matrix(cgprimer.hessian(SMOOTH, wrt=NAMES, method=method), NAMES)
+    result = as_matrix(cgprimer.hessian(SMOOTH, wrt=NAMES, method=method), NAMES)
     tolerance = 1e-8 if method.startswith("finite-difference") else 1e-13
-    np.testing.assert_allclose(found, REFERENCE, rtol=0, atol=tolerance)
+    np.testing.assert_allclose(result, REFERENCE, rtol=0, atol=tolerance)
 
 
 def test_hessian_vector_product():
     vector = dict(zip(NAMES, (0.5, -2.0, 1.25, 3.0), strict=True))
-    found = cgprimer.hessian_vector_product(SMOOTH, vector=vector)
+    result = cgprimer.hessian_vector_product(SMOOTH, vector=vector)
     expected = REFERENCE @ np.array(list(vector.values()))
-    np.testing.assert_allclose([found[n] for n in NAMES], expected, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose([result[n] for n in NAMES], expected, rtol=1e-12, atol=1e-13)
 
 
 @pytest.mark.parametrize("method", ["forward-over-reverse", "reverse-over-forward", "path-sum"])
@@ -58,18 +58,18 @@ def test_second_derivatives_of_powers_at_zero(method):
 def test_jacobian_of_multiple_outputs(method):
     graph = cgprimer.parse("xb = p*xa^2; xc = sin(q)*xb; xd = p + q; xe = xc*xd; output xb, xc, xe")
     at, names = {"p": 1.5, "q": 0.5, "xa": 2.0}, ("p", "q", "xa")
-    found = cgprimer.jacobian(graph, at, wrt=names, method=method)
+    result = cgprimer.jacobian(graph, at, wrt=names, method=method)
     s, c = np.sin(0.5), np.cos(0.5)
     expected = {
         "xb": (4, 0, 6),
         "xc": (4 * s, 6 * c, 6 * s),
         "xe": (14 * s, 12 * c + 6 * s, 12 * s),
     }
-    assert list(found) == list(expected)
+    assert list(result) == list(expected)
     tolerance = 1e-7 if method == "finite-difference" else 1e-13
     for of, slopes in expected.items():
         row = dict(zip(names, slopes, strict=True))
-        assert found[of] == pytest.approx(row, rel=tolerance, abs=tolerance)
+        assert result[of] == pytest.approx(row, rel=tolerance, abs=tolerance)
 
 
 LECTURE = cgprimer.parse(
@@ -106,8 +106,8 @@ def test_nested_forward_mode_has_no_perturbation_confusion():
         twice = cgprimer.differentiate(once.tape, of=tangent, wrt=second, method="forward")
         result = Runner(twice)({}, {**at, **along_a.seeds}, 1)
         assert result.values[tangent] == pytest.approx(gradient["a"], rel=1e-12)
-        found = result.derivatives[tangent, second]
-        assert found == pytest.approx(hessian["a"][second], rel=1e-12)
+        derivative = result.derivatives[tangent, second]
+        assert derivative == pytest.approx(hessian["a"][second], rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -116,9 +116,9 @@ def test_nested_forward_mode_has_no_perturbation_confusion():
      "path-sum-over-reverse", "symbolic-over-reverse", "reverse-over-path-sum"],
 )  # fmt: skip
 def test_hessian_with_respect_to_intermediate_variables(method):
-    """By hand: xw = cd*xx + xz^3, so d2xw/dxz2 = 6 xz, and xx moves xz by ab + bc = 3."""
-    found = cgprimer.hessian(LECTURE, wrt=["xz", "xx"], method=method)
-    assert found == {"xz": {"xz": 16.5, "xx": 49.5}, "xx": {"xz": 49.5, "xx": 148.5}}
+    """By hand: xw = cd*xx + xz^3, so d2xw/dxz2 = 6 xz, and dxz/dxx = ab + bc = 3."""
+    result = cgprimer.hessian(LECTURE, wrt=["xz", "xx"], method=method)
+    assert result == {"xz": {"xz": 16.5, "xx": 49.5}, "xx": {"xz": 49.5, "xx": 148.5}}
 
 
 def test_second_derivatives_reject_variables_without_a_path_to_the_output():
@@ -135,7 +135,7 @@ def test_second_derivatives_reject_variables_without_a_path_to_the_output():
 GRAPH = cgprimer.parse(
     "input xa, xb; parameter p = 0.8, q = -0.3; xu = sin(p*xa) + q*xb; xw = exp(xu)*xu + p*q*xa"
 )
-SCALARS = {"p": 0.8, "q": -0.3}
+PARAMETER_VALUES = {"p": 0.8, "q": -0.3}
 WRT = ("p", "q", "xa", "xb", "xu")
 
 
@@ -150,12 +150,12 @@ def program(method: str):
 
 @pytest.mark.parametrize("method", ["reverse", "forward", "path-sum", "symbolic"])
 def test_sum_reduction_adds_per_sample_derivatives(method):
-    how = [{"engine": "numpy", "reduction": reduction} for reduction in ("none", "sum")]
-    each, summed = (Runner(program(method), **options) for options in how)
+    kwargs = [{"engine": "numpy", "reduction": reduction} for reduction in ("none", "sum")]
+    each, summed = (Runner(program(method), **options) for options in kwargs)
     size = each.execute.block_size
     for samples in (size - 1, size, size + 1, 2 * size, 3 * size - 1):
         data = columns(samples)
-        rows, total = each(data, SCALARS, samples), summed(data, SCALARS, samples)
+        rows, total = each(data, PARAMETER_VALUES, samples), summed(data, PARAMETER_VALUES, samples)
         for pair, values in rows.derivatives.items():
             scale = np.sum(np.abs(values))
             assert abs(float(total.derivatives[pair]) - np.sum(values)) <= 1e-12 * scale
@@ -165,12 +165,12 @@ def test_sum_reduction_adds_per_sample_derivatives(method):
 def test_results_do_not_share_memory():
     data = columns(10)
     run = Runner(program("reverse"), engine="numpy")
-    first = run(data, SCALARS, 10).derivatives["xw", "p"]
+    first = run(data, PARAMETER_VALUES, 10).derivatives["xw", "p"]
     kept = first.copy()
-    run({name: v + 1 for name, v in data.items()}, SCALARS, 10)
+    run({name: v + 1 for name, v in data.items()}, PARAMETER_VALUES, 10)
     np.testing.assert_array_equal(first, kept)
-    found = cgprimer.gradient(cgprimer.parse("xw = p*xa"), {"p": 2.0, "xa": data["xa"]})["p"]
-    found[:] = 0.0
+    result = cgprimer.gradient(cgprimer.parse("xw = p*xa"), {"p": 2.0, "xa": data["xa"]})["p"]
+    result[:] = 0.0
     assert np.all(data["xa"] != 0.0)
 
 
@@ -200,15 +200,15 @@ def test_long_chain_does_not_need_recursion(long_chain, method, options):
         x, slope = np.sin(x) + 0.3, np.cos(x) * slope + 1.0
     assert long_chain.evaluate()[f"x{LONG - 1}"] == pytest.approx(x, rel=1e-12)
     limit = sys.getrecursionlimit()
-    found = cgprimer.gradient(long_chain, wrt="x0", method=method, **options)
+    result = cgprimer.gradient(long_chain, wrt="x0", method=method, **options)
     assert limit == sys.getrecursionlimit() < LONG
     tolerance = 1e-6 if method == "finite-difference" else 1e-12
-    assert found["x0"] == pytest.approx(slope, rel=tolerance)
+    assert result["x0"] == pytest.approx(slope, rel=tolerance)
 
 
 def test_graph_is_garbage_collected():
     gc.collect()
-    gc.freeze()  # so that the second collection has few objects to visit
+    gc.freeze()  # makes the second collection fast
     try:
         graph = cgprimer.parse("xw = k*xa^3")
         cgprimer.gradient(graph, {"k": 1.0, "xa": 2.0})

@@ -1,4 +1,4 @@
-"""Contributions (`shares`) add up to adjoints and tangents, and optimization keeps them."""
+"""Contributions (`shares`) sum to adjoints and tangents; optimization removes them."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ LECTURE = cgprimer.parse("xx=xa^2; xy=ab*xx+ac*xa; xz=bc*xx+xy; xw=cd*xx+xz^3")
 AT = {"xa": 0.5, "ab": 1.0, "bc": 2.0, "cd": 3.0, "ac": 4.0}
 
 
-# Simplification merges xa, -(-xa) and xa^1, and the sines of all three.
+# Simplification merges xa, -(-xa) and xa^1, and their sines.
 MERGED = cgprimer.parse("v1 = -(-xa) + xa; v2 = v1*sin(-(-xa)) + xa^1*sin(xa)^1")
-# The adjoint of 2*xa is the constant 1 + 1 and has no name, but 1 has one.
+# The adjoint of 2*xa is the unnamed constant 1 + 1, next to the named constant 1.
 CONSTANT = cgprimer.parse("v1 = 2*xa + 2*xa")
 
 
-def numbers(tape: Tape, at: dict[str, float], seeds: dict[str, float]) -> list[float]:
+def tape_values(tape: Tape, at: dict[str, float], seeds: dict[str, float]) -> list[float]:
     return values_of(tape, {**at, **seeds})
 
 
 def check_shares(tape: Tape, values: list[float], *, backwards: bool) -> None:
-    """Every product is upstream times partial, and every total the sum of the products so far."""
+    """Check that products are upstream times partial and that totals are their running sums."""
     assert all(share.tail < share.head for share in tape.shares)
     sums: dict[int, float] = {}
     for share in tape.shares:
@@ -45,11 +45,11 @@ def check_shares(tape: Tape, values: list[float], *, backwards: bool) -> None:
             assert total == pytest.approx(sums[to], rel=1e-9, abs=1e-9 * scale)
 
 
-def reverse(graph: cgprimer.ExpressionGraph) -> DerivativeProgram:
-    return cgprimer.differentiate(cgprimer.tape(graph), of=graph.outputs[-1], wrt=names(graph))
+def reverse_program(graph: cgprimer.ExpressionGraph) -> DerivativeProgram:
+    return cgprimer.differentiate(cgprimer.tape(graph), of=graph.outputs[-1], wrt=leaf_names(graph))
 
 
-def names(graph: cgprimer.ExpressionGraph) -> tuple[str, ...]:
+def leaf_names(graph: cgprimer.ExpressionGraph) -> tuple[str, ...]:
     return (*graph.inputs, *graph.parameters)
 
 
@@ -58,8 +58,8 @@ def names(graph: cgprimer.ExpressionGraph) -> tuple[str, ...]:
 @example(Case(CONSTANT, {"xa": 0.5}, 1.0))
 def test_reverse_mode_contributions_sum_to_adjoints(case: Case) -> None:
     graph, at = case.graph, case.at
-    program = reverse(graph)
-    values = numbers(program.tape, at, {})
+    program = reverse_program(graph)
+    values = tape_values(program.tape, at, {})
     check_shares(program.tape, values, backwards=True)
     last = {share.tail: share.total for share in program.shares}
     for name in program.wrt:
@@ -74,11 +74,11 @@ def test_reverse_mode_contributions_sum_to_adjoints(case: Case) -> None:
 @example(Case(CONSTANT, {"xa": 0.5}, 1.0))
 def test_forward_mode_contributions_sum_to_tangents(case: Case) -> None:
     graph, at = case.graph, case.at
-    seeded = names(graph)[0]
+    seeded = leaf_names(graph)[0]
     tape = cgprimer.differentiate(
         cgprimer.tape(graph), of=graph.outputs[-1], wrt=seeded, method="forward"
     ).tape
-    values = numbers(tape, at, {f"dot.{seeded}": 1.0})
+    values = tape_values(tape, at, {f"dot.{seeded}": 1.0})
     check_shares(tape, values, backwards=False)
 
 
@@ -86,20 +86,20 @@ def test_forward_mode_contributions_sum_to_tangents(case: Case) -> None:
 @pytest.mark.parametrize("operations", [False, True])
 def test_edge_tape_computes_the_gradient(graph: cgprimer.ExpressionGraph, operations: bool) -> None:
     primal, (output,) = cgprimer.tape(graph), graph.outputs
-    at = {name: AT[name] for name in names(graph)}
+    at = {name: AT[name] for name in leaf_names(graph)}
     back = edge_tape(primal, of=output, operations=operations)
-    values = numbers(back.tape, at, {})
+    values = tape_values(back.tape, at, {})
     check_shares(back.tape, values, backwards=True)
     exact = cgprimer.gradient(graph, at, wrt=(*graph.variables, *graph.parameters))
     for name, value in exact.items():
         assert values[back.totals[primal.index(name)]] == pytest.approx(value, rel=1e-14)
     forth = edge_tape(primal, wrt="xa", operations=operations)
-    values = numbers(forth.tape, at, {})
+    values = tape_values(forth.tape, at, {})
     check_shares(forth.tape, values, backwards=False)
     assert values[forth.totals[primal.index(output)]] == pytest.approx(exact["xa"], rel=1e-14)
 
 
 def test_optimized_tapes_drop_contributions() -> None:
-    program = reverse(LECTURE)
+    program = reverse_program(LECTURE)
     assert optimize(program.tape).shares == ()
     assert len(optimize(program.tape)) == len(optimize(replace(program.tape, shares=())))

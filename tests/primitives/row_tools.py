@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import numpy as np
 
 import cgprimer
-from cgprimer.core.operations import Primitive, find_primitive, primitives
-from cgprimer.core.operations.primitive_registry import store_primitive
+from cgprimer.core.operations import Primitive, primitives
 
 ROWS = primitives()
 OPERANDS_OF_GRAPH = ("pa", "pb", "pc")
@@ -49,7 +46,7 @@ def ids(row: Primitive) -> str:
 
 
 def one_line(row: Primitive) -> cgprimer.ExpressionGraph:
-    """Return the graph of ``xw = row(pa, pb, pc)``."""
+    """Return the graph of Return the graph ``xw = row(pa, pb, pc)``."""
     names = ", ".join(OPERANDS_OF_GRAPH[: row.arity])
     return cgprimer.parse(f"xw = {_INFIX.get(row.name, f'{row.spelling}({names})')}")
 
@@ -76,29 +73,18 @@ def partials_by_reverse(row: Primitive, points) -> list[np.ndarray]:
     """Return the partial derivatives, computed by reverse mode on the one-line graph."""
     names = OPERANDS_OF_GRAPH[: row.arity]
     graph = one_line(row)
-    found = cgprimer.gradient(graph, at(row, points), wrt=names, method="reverse")
-    return [found[name] for name in names]
+    result = cgprimer.gradient(graph, at(row, points), wrt=names, method="reverse")
+    return [result[name] for name in names]
 
 
 def values(row: Primitive, points) -> np.ndarray:
     return one_line(row).evaluate(at(row, points))["xw"]
 
 
-def same(found: float, expected: float, *, tolerance: float = 0.0) -> bool:
+def is_close(result: float, expected: float, *, tolerance: float = 0.0) -> bool:
     """Return whether two numbers are close or both nan; signs of zeros are ignored."""
-    if math.isnan(expected) or math.isnan(found):
-        return math.isnan(expected) and math.isnan(found)
-    if math.isinf(expected) or math.isinf(found):
-        return found == expected
-    return abs(found - expected) <= tolerance * max(1.0, abs(expected))
-
-
-@contextmanager
-def replaced(row: Primitive) -> Iterator[None]:
-    """Replace the primitive of the same name within a ``with`` block."""
-    old = find_primitive(row.name)
-    store_primitive(row)
-    try:
-        yield
-    finally:
-        store_primitive(old)
+    if math.isnan(expected) or math.isnan(result):
+        return math.isnan(expected) and math.isnan(result)
+    if math.isinf(expected) or math.isinf(result):
+        return result == expected
+    return abs(result - expected) <= tolerance * max(1.0, abs(expected))

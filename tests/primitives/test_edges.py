@@ -19,7 +19,7 @@ from cgprimer.core.operations import (
     numpy_arithmetic,
     symbolic_arithmetic,
 )
-from tests.primitives.row_tools import ROWS, ids, partials_by_reverse, same, values
+from tests.primitives.row_tools import ROWS, ids, is_close, partials_by_reverse, values
 
 inf, nan = math.inf, math.nan
 CONSTANTS = {"pi": math.pi, "pi/2": math.pi / 2, "-pi/2": -math.pi / 2, "log(2)": math.log(2.0)}
@@ -54,9 +54,9 @@ def test_values_and_derivatives_at_edge_cases(name: str) -> None:
     for index, (operands, value, slopes) in enumerate(EDGES[name]):
         numbers = values(row, operands), *partials_by_reverse(row, operands)
         for number, array, expected in zip(numbers, arrays, (value, *slopes), strict=True):
-            for found in (float(number), float(array[index])):
-                near = expected is None or same(found, expected, tolerance=1e-12)
-                assert near, f"{name} at {operands}: {found!r}, not {expected!r}"
+            for result in (float(number), float(array[index])):
+                near = expected is None or is_close(result, expected, tolerance=1e-12)
+                assert near, f"{name} at {operands}: {result!r}, not {expected!r}"
 
 
 @pytest.mark.parametrize("exponent", [0, 1, 2, 3, -1, 0.5])
@@ -66,13 +66,13 @@ def test_constant_exponent_matches_variable_exponent(exponent):
     written, given_ = cgprimer.parse(f"xw = pa^{exponent}"), cgprimer.parse("xw = pa^pb")
     at_given = at | {"pb": float(exponent)}
     np.testing.assert_array_equal(written.evaluate(at)["xw"], given_.evaluate(at_given)["xw"])
-    found, expected = cgprimer.gradient(written, at), cgprimer.gradient(given_, at_given, wrt="pa")
-    np.testing.assert_array_equal(found["pa"], expected["pa"])
+    result, expected = cgprimer.gradient(written, at), cgprimer.gradient(given_, at_given, wrt="pa")
+    np.testing.assert_array_equal(result["pa"], expected["pa"])
 
 
-def relative_error(found: float, expected: mpmath.mpf) -> mpmath.mpf:
+def relative_error(result: float, expected: mpmath.mpf) -> mpmath.mpf:
     """Return the relative error of a value, in high precision."""
-    return abs(mpmath.mpf(float(found)) / expected - 1)
+    return abs(mpmath.mpf(float(result)) / expected - 1)
 
 
 @pytest.mark.parametrize("name", ["expm1", "log1p", "sinh", "tanh", "asinh", "atanh", "sin", "erf"])
@@ -113,10 +113,10 @@ def test_special_floats_do_not_raise_or_warn(row):
         value, slopes = values(row, points), np.array(partials_by_reverse(row, points))
         with np.errstate(all="ignore"):
             direct = numpy_arithmetic.numpy_function(row.name)(*points)
-        assert all(map(partial(same, tolerance=1e-15), value, direct))
+        assert all(map(partial(is_close, tolerance=1e-15), value, direct))
         for index in np.linspace(0, points.shape[1] - 1, 12, dtype=int):
             numbers = partials_by_reverse(row, points[:, index])
-            assert all(map(partial(same, tolerance=1e-13), slopes[:, index], numbers))
+            assert all(map(partial(is_close, tolerance=1e-13), slopes[:, index], numbers))
 
 
 @pytest.mark.parametrize("row", ROWS, ids=ids)
@@ -128,6 +128,6 @@ def test_float_functions_match_numpy(row):
         for operands, value in zip(points.T.tolist(), expected.tolist(), strict=True):
             if row.name == "pow" and operands == [-inf, 0.5]:
                 continue  # numpy uses sqrt and returns nan; IEEE 754 specifies inf
-            found = function(*operands)
-            assert type(found) is float
-            assert same(found, value, tolerance=1e-14), (operands, found, value)
+            result = function(*operands)
+            assert type(result) is float
+            assert is_close(result, value, tolerance=1e-14), (operands, result, value)

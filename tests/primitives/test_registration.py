@@ -42,8 +42,8 @@ def test_registered_primitive_works_in_all_methods(registered, method):
     s = 1 / (1 + np.exp(-u))
     expected = 2 * u * s * (s + u * s * (1 - s)) * at["xa"] + 1
     tolerance = 1e-8 if method == "finite-difference" else 1e-13
-    found = cgprimer.gradient(graph, at, method=method)["w"]
-    np.testing.assert_allclose(found, expected, rtol=tolerance)
+    result = cgprimer.gradient(graph, at, method=method)["w"]
+    np.testing.assert_allclose(result, expected, rtol=tolerance)
 
 
 def test_alias_is_equivalent_to_its_function():
@@ -66,8 +66,8 @@ def test_case_a7_straight_through_estimator(registered, method):
     graph = cgprimer.parse("xq = byte(100*w); xw = (xq - 30)^2")
     at = {"w": np.array([0.257, 0.3, 3.0])}
     assert graph.evaluate(at)["xq"].tolist() == [25.0, 30.0, 255.0]
-    found = cgprimer.gradient(graph, at, method=method)["w"]
-    np.testing.assert_array_equal(found, 100 * 2 * np.array([-5.0, 0.0, 225.0]))
+    result = cgprimer.gradient(graph, at, method=method)["w"]
+    np.testing.assert_array_equal(result, 100 * 2 * np.array([-5.0, 0.0, 225.0]))
 
 
 def test_partials_reject_unknown_names():
@@ -93,7 +93,7 @@ def test_registering_an_invalid_name_raises():
 
 def test_unregister_primitive():
     for function, partial, slope in ((np.sin, "cos(a)", 1.0), (np.cos, "-sin(a)", 0.0)):
-        register_primitive("mine", function, partials=partial)  # the name is free again
+        register_primitive("mine", function, partials=partial)  # the name is available again
         assert cgprimer.gradient(cgprimer.parse("xw = mine(p)"), {"p": 0.0}) == {"p": slope}
         unregister_primitive("mine")
         with refused(UsageError, "'mine'"):
@@ -114,7 +114,7 @@ def test_primitive_may_change_dtype_but_not_its_inputs(registered):
     data = cgprimer.Dataset.from_arrays({"xa": [3.0]}, {"xw": [-1.0]})
     assert cgprimer.loss_and_gradient(graph, data)({"k": 4.0})[0] == 0.0
     data = cgprimer.Dataset.from_arrays({"xa": [-1.0, 2.0]}, {"xw": [0.0, 2.0]})
-    graph = cgprimer.parse("xw = clipped(xa)*k")  # it gets a copy
+    graph = cgprimer.parse("xw = clipped(xa)*k")  # the function receives a copy
     assert cgprimer.loss_and_gradient(graph, data)({"k": 1.0})[0] == 0.0
     assert data.inputs["xa"].tolist() == [-1.0, 2.0]
 

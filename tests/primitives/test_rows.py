@@ -16,10 +16,10 @@ from tests.primitives.row_tools import (
     ROWS,
     at,
     ids,
+    is_close,
     one_line,
     partials_by_reverse,
     random_points,
-    same,
     values,
 )
 
@@ -27,9 +27,9 @@ from tests.primitives.row_tools import (
 DIFFERENTIABLE = [row for row in ROWS if row.name != "stop_gradient"]
 
 
-def error(found: float, expected: float) -> float:
+def error(result: float, expected: float) -> float:
     """Return the error relative to the larger of 1 and the expected number."""
-    return abs(found - expected) / max(1.0, abs(expected))
+    return abs(result - expected) / max(1.0, abs(expected))
 
 
 @pytest.mark.parametrize("row", DIFFERENTIABLE, ids=ids)
@@ -40,8 +40,8 @@ def test_partials_match_difference_quotients(row):
     a few roundings of numbers of size one.
     """
     points, names = random_points(row, 12), OPERANDS_OF_GRAPH[: row.arity]
-    found = np.transpose(partials_by_reverse(row, points))
-    for operands, partials in zip(points.T, found, strict=True):
+    result = np.transpose(partials_by_reverse(row, points))
+    for operands, partials in zip(points.T, result, strict=True):
         expected = [*reference_gradient(one_line(row), at(row, operands), names).values()]
         assert max(map(error, partials, expected)) <= 1e-13, (operands, partials, expected)
 
@@ -57,7 +57,7 @@ def test_sympy_form_matches_numpy(row):
     for operands, value in zip(points.T, values(row, points), strict=True):
         exact = {s: sympy.Float(float(o), 40) for s, o in zip(symbols, operands, strict=True)}
         expected = float(sympy.re(formula.subs(exact).doit().evalf(30)))
-        assert same(float(value), expected, tolerance=1e-12), operands
+        assert is_close(float(value), expected, tolerance=1e-12), operands
 
 
 def differentiable_operands(row: Primitive) -> tuple[str, ...]:
@@ -73,10 +73,10 @@ def test_gradients_by_every_method(row):
     points = random_points(row, 5, seed=4)
     expected = [reference_gradient(graph, at(row, p), names) for p in points.T]
     for method in cgprimer.methods():
-        found = cgprimer.gradient(graph, at(row, points), wrt=names, method=method)
+        result = cgprimer.gradient(graph, at(row, points), wrt=names, method=method)
         tolerance = 1e-5 if method == "finite-difference" else 1e-12
         for name in names:
-            pairs = zip(found[name], expected, strict=True)
+            pairs = zip(result[name], expected, strict=True)
             assert max(error(f, e[name]) for f, e in pairs) <= tolerance, (method, name)
 
 
@@ -88,10 +88,10 @@ def test_second_derivatives_by_several_methods(row):
     expected = [reference_hessian(graph, at(row, p), names) for p in points.T]
     for method in ("forward-over-reverse", "reverse-over-forward", "path-sum", "symbolic",
                    "finite-difference-over-reverse"):  # fmt: skip
-        found = cgprimer.hessian(graph, at(row, points), wrt=names, method=method)
+        result = cgprimer.hessian(graph, at(row, points), wrt=names, method=method)
         tolerance = 1e-5 if method.startswith("finite") else 1e-11
         for a, b in itertools.product(names, names):
-            pairs = zip(found[a][b], expected, strict=True)
+            pairs = zip(result[a][b], expected, strict=True)
             assert max(error(f, e[a][b]) for f, e in pairs) <= tolerance, (method, a, b)
 
 
@@ -99,7 +99,7 @@ def test_second_derivatives_by_several_methods(row):
 def test_float32_is_preserved(row):
     points = random_points(row, 4, seed=6).astype(np.float32)
     with np.errstate(all="ignore"):
-        found = numpy_arithmetic.numpy_function(row.name)(*points)
+        result = numpy_arithmetic.numpy_function(row.name)(*points)
         exact = numpy_arithmetic.numpy_function(row.name)(*points.astype(np.float64))
-    assert found.dtype == np.float32, "a function that widens its operands makes an engine slow"
-    np.testing.assert_allclose(found, exact, rtol=3e-5, atol=3e-6)
+    assert result.dtype == np.float32, "a function that widens its operands makes an engine slow"
+    np.testing.assert_allclose(result, exact, rtol=3e-5, atol=3e-6)

@@ -171,7 +171,7 @@ def test_in_place_update_with_and_without_recording(
 
 def test_comparisons_block_infinite_gradients() -> None:
     x = Value(0.0)
-    kept = x.log()  # -inf, with the slope inf
+    kept = x.log()  # -inf, with derivative inf
     y = x * 2.0 + Value(np.where(kept < 0.0, 1.0, 0.0), requires_grad=False)
     y.backward()
     assert x.grad == 2.0
@@ -209,7 +209,7 @@ def test_intermediate_scalars_have_gradients_but_arrays_do_not() -> None:
         assert (s.grad, loss.grad, y.grad) == (18.0, 1.0, None)
     loss.backward()
     assert s.grad == 36.0
-    x.grad = 0  # as micrograd's scripts do it
+    x.grad = 0  # as in micrograd's scripts
     (x * 2.0).sum().backward()
     assert x.grad.tolist() == [2.0, 2.0]
 
@@ -369,7 +369,7 @@ def test_cached_pass_detects_changed_or_freed_graphs() -> None:
     for _ in range(3):
         doubled, squared = x * 2.0, y * y
         (doubled * squared).sum().backward()
-    squared = y * y  # in another order, and changed in between
+    squared = y * y  # in another order, and modified in between
     y.data = [9.0, 4.0]
     doubled = x * 2.0
     with refused(DifferentiationError, "'y'"):
@@ -381,7 +381,7 @@ def test_in_place_update_does_not_alias_the_operand() -> None:
     with no_grad():
         w -= 1.0 * step
         w -= step
-        Value.__isub__(w, step)  # not by an operator
+        Value.__isub__(w, step)  # called as a method
         steps = [step]
         w -= steps[0]
         w -= step[::-1]

@@ -182,15 +182,15 @@ def test_checkpoint_gradients_include_captured_values() -> None:
         one(one(x * 2.0)).sum().backward()
         gradients.append((w.grad, x.grad))
         w.zero_grad(), x.zero_grad()
-    for found, expected in zip(*gradients, strict=True):
-        np.testing.assert_array_equal(found, expected)
+    for result, expected in zip(*gradients, strict=True):
+        np.testing.assert_array_equal(result, expected)
     f = lambda v: checkpoint(lambda u: (u * u).sin())(v) * v  # noqa: E731
     g = lambda v: (v * v).sin() * v  # noqa: E731
     assert grad(f)(0.7) == grad(g)(0.7)
     assert grad(grad(f))(0.7) == pytest.approx(grad(grad(g))(0.7), rel=1e-14)
     start = np.array([0.7, -0.2])
-    found, expected = (hessian(lambda v, h=h: h(v).sum())(start) for h in (f, g))
-    np.testing.assert_allclose(found, expected, rtol=1e-14)
+    result, expected = (hessian(lambda v, h=h: h(v).sum())(start) for h in (f, g))
+    np.testing.assert_allclose(result, expected, rtol=1e-14)
     assert checkpoint(np.sin)(start).tolist() == np.sin(start).tolist()
     w, x = Value(2.0), Value(np.inf)  # the derivative with respect to x is zero
     checkpoint(lambda a, b: a * np.heaviside(b, 0.5))(w, x).backward()
@@ -271,9 +271,9 @@ def test_invalid_primitive_arguments_raise() -> None:
 def test_memory_counts_shared_arrays_once() -> None:
     x = Value(np.ones((4, 5)), name="x")
     y = x.T.tanh()
-    found = memory((y * y).sum())
-    approved(f"{found}\n{found!r}", "shared")
-    assert (found.kept, found.given) == (328, 160)
+    result = memory((y * y).sum())
+    approved(f"{result}\n{result!r}", "shared")
+    assert (result.kept, result.given) == (328, 160)
     assert memory(lambda v: (v.T.tanh() ** 2).sum(), np.ones((4, 5))).given == 160
     assert [r.what for r in memory(Silly.apply(x)).rows] == ["x", "Silly", "Silly saved"]
     scalar = memory(Value(2.0) * Value(3.0, requires_grad=False))
@@ -343,9 +343,9 @@ def test_tuples_and_named_tuples_are_pytrees() -> None:
     assert grad(lambda t: t[0] * t[1])((2.0, 3.0)) == (3.0, 2.0)
     assert hessian(lambda t: t[0] ** 2 * t[1])((1.0, 2.0)) == ((4.0, 2.0), (2.0, 0.0))
     assert grad(lambda t: (np.sin(t) * 2.0).sum())([0.0, 0.0]).tolist() == [2.0, 2.0]
-    found = grad(lambda p: (p.w * p.b).sum())(Layer(np.ones(2), 3.0))
-    assert type(found) is Layer
-    assert found.w.tolist() == [3.0, 3.0]
+    result = grad(lambda p: (p.w * p.b).sum())(Layer(np.ones(2), 3.0))
+    assert type(result) is Layer
+    assert result.w.tolist() == [3.0, 3.0]
     assert grad(lambda p: p.w * p.b)(Layer(2.0, 3.0)) == (3.0, 2.0)
 
 

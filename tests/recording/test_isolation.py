@@ -43,10 +43,10 @@ def test_no_grad_is_thread_local() -> None:
 
     def late() -> bool:
         first.wait(5)
-        recorded = (x * x).requires_grad  # while the other one does not record
+        recorded = (x * x).requires_grad  # while the other thread does not record
         with no_grad():
             second.set()
-            last.wait(5)  # it leaves first, though it came first
+            last.wait(5)  # until the other thread has left no_grad()
             recorded = recorded and not (x * x).requires_grad
         return recorded and (x * x).requires_grad
 
@@ -82,13 +82,13 @@ def test_concurrent_grad_calls_are_independent() -> None:
 
     def beside() -> Any:
         inside.wait(5)
-        found = grad(lambda x: x**3)(2.0)
+        result = grad(lambda x: x**3)(2.0)
         done.set()
-        return found
+        return result
 
-    found = run_concurrently(lambda: grad(outer)(3.0), beside)
-    assert found == [6.0, 12.0]
-    assert [type(one) for one in found] == [float, float]
+    result = run_concurrently(lambda: grad(outer)(3.0), beside)
+    assert result == [6.0, 12.0]
+    assert [type(one) for one in result] == [float, float]
 
 
 class Interrupted(BaseException):
@@ -167,7 +167,7 @@ def test_saved_arrays_are_freed_with_the_graph() -> None:
 
     seen: list[Any] = []
     gc.collect()
-    gc.freeze()  # so that the second collection has few objects to visit
+    gc.freeze()  # makes the second collection fast
     try:
         for turn in range(3):
             w = Value(np.ones(3))
@@ -237,7 +237,7 @@ def test_micrograd_example() -> None:
     assert a.grad == pytest.approx(138.83381924198252, rel=1e-14)
     assert b.grad == pytest.approx(645.5772594752186, rel=1e-14)
     assert f.grad == pytest.approx(0.4958350687213661, rel=1e-14)  # of an intermediate value
-    nodes, pending = set(), [g]  # as its drawing walks, after the pass
+    nodes, pending = set(), [g]  # as micrograd's drawing traverses the graph
     while pending:
         node = pending.pop()
         if node not in nodes:

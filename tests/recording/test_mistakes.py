@@ -44,7 +44,7 @@ NAMES = {
 
 
 def read_mistakes() -> list[Any]:
-    """Return kinds of errors, the lines that raise them, and their numbers."""
+    """Return exception types, the lines that raise them, and their line numbers."""
     return [
         pytest.param(*line.split(": ", 1), number, id=line.partition(": ")[2])
         for number, line in enumerate(MISTAKES.read_text("utf-8").splitlines(), 1)
@@ -122,7 +122,7 @@ def test_leaf_values_can_be_copied_and_pickled() -> None:
 
 
 def test_updates_preserve_float32() -> None:
-    w, step = Value(np.ones(3, np.float32)), np.full(3, 0.1)  # of double precision
+    w, step = Value(np.ones(3, np.float32)), np.full(3, 0.1)  # float64
     (w * w).sum().backward()
     w.data = w.data - step
     assert w.dtype == w.grad.dtype == np.float32

@@ -32,13 +32,13 @@ CONSTANTS = {"np": np, "MASK": A > 0.5, "ORDER": np.argsort(A, axis=1)}
 
 
 def read_calls() -> list[tuple[str, str]]:
-    """Return names of functions, and calls of them with some of the arrays."""
+    """Return names of functions, and calls of them with arrays."""
     lines = Path(__file__).with_name("numpy_calls.txt").read_text("utf-8").splitlines()
     return [tuple(line.split(": ", 1)) for line in lines if not line.startswith("#")]  # type: ignore[misc]
 
 
 def compile_call(call: str) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """Return a call as a function of the arrays that it names, and these arrays."""
+    """Return a call as a function of its arrays, and the arrays."""
     code = compile(call, "numpy_calls.txt", "eval")
     names = [name for name in code.co_names if name in ARRAYS]
 
@@ -128,15 +128,15 @@ def test_log_softmax_matches_numpy(axis: int) -> None:
         lambda a: np.sum(reference_log_softmax(a, axis) ** 2 * weights),
     )
     for derivative in (grad, hessian):
-        found, expected = (derivative(function)(scores) for function in (mine, theirs))
-        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+        result, expected = (derivative(function)(scores) for function in (mine, theirs))
+        np.testing.assert_allclose(result, expected, rtol=1e-10, atol=1e-12)
     value = Value(scores)
     softmax = np.exp(value.log_softmax(axis).data)
     np.testing.assert_allclose(value.softmax(axis).data, softmax, rtol=1e-14)
     recording = record(mine, scores)
     assert "log_softmax(a, " in str(recording)
-    found = cgprimer.gradient(recording.graph, method="forward")["a"]
-    np.testing.assert_allclose(found, grad(theirs)(scores), rtol=1e-10)
+    result = cgprimer.gradient(recording.graph, method="forward")["a"]
+    np.testing.assert_allclose(result, grad(theirs)(scores), rtol=1e-10)
 
 
 def test_log_softmax_edge_cases() -> None:

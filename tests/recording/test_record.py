@@ -25,7 +25,7 @@ LABELS = np.array([0, 1])
 def softmax(x: Any) -> Any:
     top = x[0]
     for i in range(1, len(x)):
-        if x[i] > top:  # noqa: PLR1730 - a branch is what is recorded
+        if x[i] > top:  # noqa: PLR1730 - the branch is recorded
             top = x[i]
     total = 0.0
     for i in range(len(x)):
@@ -175,9 +175,9 @@ def test_recordings_of_random_programs(steps: list[Any], numbers: tuple[float, .
     np.testing.assert_allclose(graph.evaluate()[f"total_{len(steps) + 1}"], recording.value)
     expected = dict(zip(("w", "x"), grad(program, (0, 1))(*args), strict=True))
     for method in ("forward", "reverse"):
-        found = cgprimer.gradient(graph, method=method)
+        result = cgprimer.gradient(graph, method=method)
         for name, slope in expected.items():
-            np.testing.assert_allclose(found[name], slope, 1e-9, 1e-9)
+            np.testing.assert_allclose(result[name], slope, 1e-9, 1e-9)
 
 
 def test_argument_names() -> None:
@@ -257,10 +257,10 @@ def held(x: Any) -> Any:
 
 @pytest.mark.parametrize("x", [2.0, np.array([2.0, 2.0])])
 def test_no_gradient_through_no_grad_or_detach(x: Any) -> None:
-    found = cgprimer.record(lambda x: np.sum(held(x)), x).graph
-    for method in ("symbolic", "forward", "reverse", "path-sum"):  # differences see the values
-        assert np.all(cgprimer.gradient(found, method=method)["x"] == 6.0)
-    assert found.evaluate({"x": 2 * x})[found.outputs[0]] == np.size(x) * (64.0 + 16.0)
+    result = cgprimer.record(lambda x: np.sum(held(x)), x).graph
+    for method in ("symbolic", "forward", "reverse", "path-sum"):  # differences include them
+        assert np.all(cgprimer.gradient(result, method=method)["x"] == 6.0)
+    assert result.evaluate({"x": 2 * x})[result.outputs[0]] == np.size(x) * (64.0 + 16.0)
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_each_vertex_has_a_separate_tape_entry(text: str) -> None:
     tape = lower(graph)
     places = [tape.names[name] for name in graph.variables]
     assert len(set(places)) == len(places)
-    for name in graph.definitions:  # each is an instruction, so that derivatives can stop at it
+    for name in graph.definitions:  # a separate instruction, so that derivatives can stop at it
         assert tape.instruction(tape.names[name]) is not None
     shown = [label for label in labels(tape) if label]
     assert len(set(shown)) == len(shown)

@@ -28,7 +28,7 @@ from tests.tape.tape_running import (
     tree_values,
 )
 
-# A busy machine, or a run of divisions by zero, is no defect of the package.
+# Slow machines and filtered divisions by zero are not defects of the package.
 PATIENT = [HealthCheck.filter_too_much, HealthCheck.too_slow]
 simplify = partial(optimize, powers=False)
 PASSES = [remove_dead_code, simplify, optimize]
@@ -80,7 +80,7 @@ def test_passes_are_exact_in_rational_arithmetic(
     tape = lowered(text)
     assume(all(math.isfinite(leaf.value) for leaf in tape.leaves))
     changed = verify(change(tape))
-    # x^0 is 1, and 1/3 folded after that is a rounded constant that the tape did not have.
+    # x^0 is 1, and folding 1/3 afterwards creates a rounded constant.
     assume(constants(changed) <= constants(tape) | {1.0})
     try:
         expected = exact_outputs(tape, point)
