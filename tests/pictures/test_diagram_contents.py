@@ -36,67 +36,19 @@ from cgprimer.visualization.diagrams.vertex_sweeps import (
     compute_sweep_numbers,
     run_backward_sweep,
 )
-from tests.approval import approved
+from tests.approval import approved, lines_with_values
 from tests.cli.cli_tools import bad, good
 from tests.pictures.diagram_tools import F1, load
 
-FACTORS = """xo = k*xa + b; xp = b*a*xa; xq = xa^n; xr = xa/k; xs = sin(k*xa); xt = k*(xa + xb*m)
-xu = xa - xa + k; xv = m*tanh(k*xa + b); xw = xa*xa; xx = k*xw; xy = xx^2"""
-OUTPUTS = "input xa = 2; xb = xa^2; xc = 3*xa; output xb, xc"
 SOFTMAX = "input x[3] = [1, 2, 3]; xs = softmax(x); xl = -log(xs[2])"
 SIGNS = "input xa = 2; xs = sign(xa); xw = xs*2 + xa"
-TWO_STEPS = "input x[2] = [1, 2]; xa = x^2; xb = 3*x; xl = sum(xa*xb)"
 DROPOUT = (
     "input x[2] = [1, 2]; parameter W[3,2] = [[1, 2], [3, 4], [5, 6]], b[3] = [0, 0, 0],"
     " v[3] = [1, 1, 1]; xz = W @ x + b; xh = dropout(xz, 0.5); xo = v @ xh; output xo"
 )
-DIAGRAMS: dict[str, tuple[str, dict[str, Any]]] = {
-    "lecture": ("lecture", {"at": {"xa": 2}, "values": True}),
-    "parameters as vertices": ("lecture", {"parameters": "vertices", "at": {"xa": -1}}),
-    "parameters on the edges of their factors": (FACTORS, {}),
-    "values of parameters": ("parameter k = 123.456, c = .5; y = k*x; z = c*y", {"at": {"x": 1}}),
-    "unused": ("input a, u; parameter s = 2; xv = k*a; xw = xv^2; output xv", {}),
-    "operations": ("xz = ab*xa + 1; xw = sin(xz) - xz^2", {"level": "operations"}),
-    "twice": ("y = xa + xa; z = y*xb", {"level": "operations"}),
-    "merged by simplification": (
-        "input xa = 0.5; xw = -(-xa) + xa", {"level": "operations", "adjoints": True}
-    ),
-    "size and axis": ("input x[2,3] = 1; xl = sum(reshape(x, 3, 2), 0)", {"level": "operations"}),
-    "tangents": ("two_paths", {"tangents": "w1"}),
-    "adjoints of one output": (OUTPUTS, {"adjoints": True, "of": "xb"}),
-    "partials": (SIGNS, {"partials": True}),
-    "backward": ("two_paths", {"level": "backward", "values": True}),
-    "backward of a square": ("input xa = 3; xw = xa*xa", {"level": "backward", "values": True}),
-    "path": ("two_paths", {"path": "a b d L"}),  # case C1: both paths have the factor dL/dd
-    "rounded path": ("mazur", {"path": "i1 h1 o1 xe"}),
-    "path over zero": (SIGNS, {"path": "xa xs xw"}),
-    "path next to zero": (SIGNS, {"path": "xa xw"}),
-    "only path, over zero": ("input xa = 0.5; xs = 1/xa; xt = sign(xs)", {"path": "xa xs xt"}),
-    "path of Jacobians": (TWO_STEPS, {"path": "x xa xl"}),
-    "only path of Jacobians": ("input x[2] = 1; xa = x^2; xl = sum(xa)", {"path": "x xa xl"}),
-    "arrays": (F1, {"values": True, "adjoints": True}),
-    "arrays backward": (F1, {"level": "backward", "values": True}),
-    "tangent along an element": (F1, {"tangents": "w1[1,0]"}),
-    "elements": (F1, {"scalars": True, "values": True}),
-    "elements of two arrays": (F1, {"scalars": "xh, xr", "values": True}),
-    "elements of softmax": (SOFTMAX, {"scalars": "xs"}),
-    "array with the name all": ("input all[2]; xw = sum(all)", {"scalars": "all"}),
-    "large array": ("input x[4] = 1; parameter W[9,4] = 2; y = sum(W @ x)", {"values": True}),
-    "long formula": (
-        "input z[2] = [1, 2]; p = softmax(z); xl = 3*sum(p)", {"adjoints": True, "values": False}
-    ),
-    "not finite": ("input x[2]; y = sum(log(x))", {"at": {"x": [np.nan, 0.0]}, "why": True}),
-    "dropped unit": (DROPOUT, {"mask": {"xh": [1, 0, 1]}, "values": True}),
-    "all units dropped": (DROPOUT, {"mask": {"xh": [0, 0, 0]}}),
-    "no unit dropped": (DROPOUT, {"mask": {"xh": [1, 1, 1]}}),
-    "only an edge dropped": ("input x, y; a = x + dropout(y, 0.5); b = y*a", {"mask": {"a": 0}}),
-    "parts": ("lecture", {"place": "layers:2"}),
-    "parts with an input in both": ("a = k*x; b = exp(a); c = m*b + x", {"place": "layers:2"}),
-    "named parts": (
-        "mlp", {"place": "layers:2", "workers": ["gpu0", "gpu1"], "loss": "squared-error"}
-    ),
-    "parts of elements": (F1, {"place": "layers:2", "scalars": True}),
-}  # fmt: skip
+# Calls with the name of what they show, and calls that are refused.
+DIAGRAMS = lines_with_values(Path(__file__).with_name("diagrams.txt"))
+REFUSED = lines_with_values(Path(__file__).with_name("wrong_diagrams.txt"))
 
 
 def describe(diagram: Diagram) -> str:
@@ -117,10 +69,9 @@ def describe(diagram: Diagram) -> str:
     return "\n".join([*lines, *frames, *diagram.notes])
 
 
-@pytest.mark.parametrize("name", DIAGRAMS)
-def test_diagrams_show_what_is_approved(name: str) -> None:
-    text, options = DIAGRAMS[name]
-    approved(describe(graph_diagram(load(text), **options)))
+@pytest.mark.parametrize("call", [pytest.param(call, id=name) for name, call in DIAGRAMS])
+def test_diagrams_show_what_is_approved(call: str) -> None:
+    approved(describe(eval(call, globals())))  # noqa: S307
 
 
 def test_the_backward_sweep_of_the_slide() -> None:
@@ -139,7 +90,7 @@ def test_the_backward_sweep_of_the_slide() -> None:
 @pytest.mark.parametrize("name", ["lecture", "mazur", "baydin", "two_paths", "cs231n_max"])
 @pytest.mark.parametrize("level", ["variables", "operations"])
 def test_the_sweeps_of_a_picture_agree_with_the_symbolic_method(name: str, level: str) -> None:
-    graph = cgprimer.load(name)
+    graph = load(name)
     tape, names = cgprimer.tape(graph), [*graph.inputs, *graph.parameters]
     keys = {n: str(tape.index(n)) if level == "operations" else n for n in [*names, *graph.outputs]}
     expected = cgprimer.gradient(graph, wrt=names, method="symbolic")
@@ -339,45 +290,12 @@ def test_recorded_arrays_and_nodes() -> None:
 
 # --- refusals -------------------------------------------------------------------------------------
 
-THINNED = "input x[2] = 1; parameter W[3,2] = 1; xh = dropout(W @ x, 0.5); xo = sum(xh)"
-MISSING = "input xa = 1; xw = k*xa"
-REFUSED: dict[str, list[dict[str, Any]]] = {
-    "lecture": [
-        {"level": "atoms"}, {"parameters": "nowhere"}, {"at": {"xq": 1.0}},
-        {"at": {"xa": [1.0, 2.0]}}, {"path": "xa xw"}, {"path": "xa xq"}, {"path": "xa"},
-        {"path": ""}, {"path": "xa xx", "level": "operations"}, {"tangents": "xq"},
-        {"adjoints": True, "of": "xq"}, {"of": "xw"}, {"level": "backward", "partials": True},
-        {"backward_arrows": True}, {"place": "layers:99"}, {"place": "rows:2"}, {"place": 2},
-        {"place": "layers:2", "workers": ["a"]}, {"place": "layers:2", "workers": ["a", "a"]},
-        {"place": "layers:2", "level": "backward"}, {"workers": ["a", "b"]}, {"mask": 0},
-    ],
-    F1: [
-        {"tangents": "x"}, {"scalars": "xq"}, {"adjoints": True, "of": "xh"},
-        {"partials": True, "level": "operations"}, {"scalars": "xh", "path": "x xh"},
-        {"path": "x[0] xh"}, {"path": "xh"}, {"path": "xh x"},
-    ],
-    THINNED: [
-        {"mask": {"xh": [1, 0]}}, {"mask": {"xh": [1, 0, 2]}}, {"mask": {"xh": [1, 0, np.nan]}},
-        {"mask": {"xg": [1, 0, 1]}}, {"mask": {}}, {"mask": -1}, {"mask": 0.5}, {"mask": np.nan},
-        {"mask": True}, {"mask": "1"}, {"mask": 0, "level": "operations"},
-    ],
-    MISSING: [
-        {"values": True}, {"partials": True}, {"tangents": "xa"}, {"adjoints": True},
-        {"path": "xa xw"}, {"level": "backward", "values": True},
-    ],
-    "input xa = 2; xb = xa^2; xc = 3*xa; output xb, xc": [{"adjoints": True}],
-    "parameter k = 1": [{}],
-    "input x[784]; parameter W[128,784]; xh = W @ x": [{"scalars": True}],
-    "\n".join(f"x{k} = x{k - 1}" for k in range(1, 700)): [{"everything": True}],
-}  # fmt: skip
 
-
-@pytest.mark.parametrize("graph", REFUSED, ids=lambda graph: graph.split("\n")[0])
-def test_wrong_options_are_refused(graph: str) -> None:
-    for options in REFUSED[graph]:
-        with pytest.raises(CgprimerError) as caught:
-            slide_layout(graph_diagram(load(graph), **options))
-        approved(f"{options} {caught.typename}: {caught.value}")
+@pytest.mark.parametrize("call", [call for call, _ in REFUSED])
+def test_wrong_options_are_refused(call: str) -> None:
+    with pytest.raises(CgprimerError) as caught:
+        slide_layout(eval(call, globals()))  # noqa: S307
+    approved(f"{caught.typename}: {caught.value}")
 
 
 def test_what_cannot_be_drawn_is_refused() -> None:
