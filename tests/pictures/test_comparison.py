@@ -99,9 +99,6 @@ class Reader(HTMLParser):
             self.lines[-1] += data
 
 
-# --- pages ----------------------------------------------------------------------------------------
-
-
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("hidden", "refusals")]
 SHOWN = ["integers", "kink", *SLOW]
 
@@ -160,21 +157,16 @@ def test_a_notebook_shows_graph_and_tables_in_its_own_style() -> None:
     assert all(selector.strip().startswith(".comparison") for selector in selectors)
 
 
-# --- slides ---------------------------------------------------------------------------------------
-
-
 def texts(figure: Figure) -> list[Text]:
     """Return all texts that are not empty."""
     return [t for axes in figure.axes for t in axes.texts if t.get_text().strip()]
 
 
 def words(figure: Figure) -> list[str]:
-    """Return the content of all texts."""
     return [text.get_text() for text in texts(figure)]
 
 
 def bars(figure: Figure) -> list[Rectangle]:
-    """Return the bars of the tables."""
     patches = [patch for axes in figure.axes for patch in axes.patches]
     return [p for p in patches if isinstance(p, Rectangle) and p.get_label() == "bar"]
 
@@ -249,9 +241,6 @@ def test_a_dense_graph_is_summarized_before_it_is_laid_out(monkeypatch: pytest.M
     dense = compare(graph, {"k": 0.7, "xa": 0.4}, methods=["reverse"])
     assert "summarized by layers" in " ".join(words(comparison_slides(dense)[0]))
     assert 0 < max(sizes) < len(graph.variables)
-
-
-# --- files ----------------------------------------------------------------------------------------
 
 
 def test_draw_comparison_and_save_comparison_write_the_same_files(tmp_path: Path) -> None:

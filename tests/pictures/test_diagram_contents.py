@@ -166,9 +166,6 @@ def test_a_huge_number_of_paths_is_counted_and_not_listed() -> None:
     assert notes[-1] == f"dx20/dx0 ≈ {format_number(3.0**20, 5)}"
 
 
-# --- arrays, masks and parts ----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("text", [F1, SOFTMAX])
 def test_partials_and_adjoints_are_those_of_core(text: str) -> None:
     graph = parse(text)
@@ -241,9 +238,6 @@ def test_the_command_draws_masks_and_parts(tmp_path: Path, monkeypatch: pytest.M
     assert "workers" in bad("draw", "lecture", "--workers", "a,b", "-o", "none.svg")
 
 
-# --- recorded values ------------------------------------------------------------------------------
-
-
 def diagram_of(shown: Any, **options: Any) -> Diagram:
     """Return the diagram of a recorded value, with the names of variables of the caller."""
     return build_recorded_diagram(shown, sys._getframe(1), DiagramOptions(**options), list(options))
@@ -286,9 +280,6 @@ def test_recorded_arrays_and_nodes() -> None:
     assert cgprimer.draw(cgprimer.record(lambda a: a * a, 2.0), values=True).axes
     exp, multiply = cgprimer.primitive(np.exp), cgprimer.primitive(np.multiply)
     approved(describe(diagram_of(exp(multiply(cgprimer.Node(1.5, name="z"), -2.0)))))
-
-
-# --- refusals -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("call", [call for call, _ in REFUSED])

@@ -115,9 +115,6 @@ def test_files_do_not_depend_on_the_hash_seed_and_need_no_pyplot(tmp_path: Path)
     assert (answers[0][0], len(answers[0]), answers[0][-1]) == ("[]", 4, "False")
 
 
-# --- text -----------------------------------------------------------------------------------------
-
-
 def test_letters_that_no_font_has_are_named_once(tmp_path: Path) -> None:
     never = "\U0001f9ff\ue123"  # no text font has the second: it is for private use
     diagram = Diagram((Node("a", f"a{never}", "input"),), (), title=never)
@@ -140,9 +137,6 @@ def test_text_is_shown_as_written_and_files_are_well_formed(tmp_path: Path) -> N
     comments = {str(e.text) for e in tree.iter() if e.tag is xml.etree.ElementTree.Comment}
     assert comments >= {r" $x_1$ ", rf" {details[0]} ", " $$ _^ ?? title ", " a? "}
     assert cgprimer.draw(cgprimer.parse("input xa = 0; xw = 1/xa"), at={}).axes  # infinity
-
-
-# --- the command ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

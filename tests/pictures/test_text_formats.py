@@ -73,9 +73,6 @@ each_name = pytest.mark.parametrize(
 )
 
 
-# --- DOT and Mermaid ------------------------------------------------------------------------------
-
-
 @each_name
 @pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
 def test_graphviz_reads_dot(name: str) -> None:
@@ -112,9 +109,6 @@ def test_text_of_a_user_is_never_markup() -> None:
     assert bare.count("{") == bare.count("}")
     used = set(re.findall(r"(?:draw|fill)=(\w+)", text))
     assert used <= set(re.findall(r"definecolor{(\w+)}", text))
-
-
-# --- LaTeX ----------------------------------------------------------------------------------------
 
 
 @cache

@@ -13,7 +13,6 @@ from cgprimer.training.loop import TrainingRun
 
 
 def entries(figure: Figure) -> list[str]:
-    """Return the texts of the legends."""
     legends = [axes.get_legend() for axes in figure.axes if axes.get_legend()] + figure.legends
     return [text.get_text() for legend in legends if legend for text in legend.get_texts()]
 
@@ -65,7 +64,6 @@ def run_of(losses: Sequence[float], **fields: Any) -> TrainingRun:
 
 
 def runs_of(histories: Mapping[str, Sequence[float]]) -> dict[str, TrainingRun]:
-    """Return runs by name whose steps had these losses."""
     return {name: run_of(losses) for name, losses in histories.items()}
 
 

@@ -30,7 +30,6 @@ NEURON = parse("xo = sigmoid(a*x1 + b*x2 + c)")
 
 
 def plot_boundary(dark: bool) -> Figure:
-    """Plot the boundary of a neuron."""
     classes = make_classes("gaussians", NEURON, samples=40)
     return plot.boundary(train(NEURON, classes, epochs=3), classes, dark=dark)
 
@@ -110,18 +109,12 @@ def test_plots_are_slides_with_large_text_that_does_not_overlap(kind: str) -> No
         check_texts(figure, [text for text in texts(figure) if id(text) not in ticks])
 
 
-# --- axes -----------------------------------------------------------------------------------------
-
-
 @given(st.floats(1, 10), st.sampled_from([1.001, 1.3, 2, 5, 20, 99, 1e3, 1e9, 1e200]))
 def test_a_logarithmic_axis_has_two_to_twelve_numbers(low: float, factor: float) -> None:
     ticks = choose_log_ticks(low, low * factor)
     assert 2 <= len(ticks) <= 12
     assert low <= ticks[0] < ticks[-1] <= low * factor
     assert sorted(set(ticks)) == list(ticks)
-
-
-# --- what single plots show -----------------------------------------------------------------------
 
 
 def test_a_sweep_has_a_panel_for_each_value_and_a_line_for_each_run() -> None:
@@ -164,9 +157,6 @@ def test_functions_points_and_errors_of_a_loss() -> None:
     approved(plot_tools.describe(plot.function(graph, 0, 2, at=at, **whole)))  # type: ignore[arg-type]
     titled = plot.error(graph, {**at, "a": 1.0}, **whole)
     assert "d loss / d a" in titled.axes[0].get_title()
-
-
-# --- refusals -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("call", [call for call, _ in REFUSED])

@@ -15,13 +15,10 @@ from cgprimer.visualization.plots.error_plot import SCHEMES, StepErrors, step_er
 from cgprimer.visualization.plots.function_plot import function_curves
 from cgprimer.visualization.plots.swell_plot import FAMILIES as NESTINGS
 from cgprimer.visualization.plots.swell_plot import swell_counts
+from tests.pictures.diagram_tools import F1
 from tests.plots.plot_tools import drawn, entries, numbers
 
 SINE, LECTURE = parse("xw = sin(xa)"), load("lecture")
-F1 = """input x[2] = [1, 2]; parameter w1[2,2] = [[1, -1], [.5, -2]], w2[2] = [1, 3], y = 1
-xh = x @ w1; xr = relu(xh); xp = xr @ w2; xL = (xp - y)^2"""
-
-# --- functions and derivatives --------------------------------------------------------------------
 
 
 def test_derivatives_of_scalars_and_of_elements_of_arrays() -> None:
@@ -103,9 +100,6 @@ def test_a_tangent_can_be_told_from_its_curve() -> None:
     assert plot.function(load("cubic"), -3, 3, tangent=2).axes[0].get_xlim() == (-3.0, 3.0)
 
 
-# --- errors of finite differences -----------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def sine() -> StepErrors:
     return step_errors(SINE, {"xa": 1})
@@ -172,9 +166,6 @@ def test_errors_of_zero_are_drawn_below_all_others() -> None:
     assert numbers(axes.yaxis)[0] == "0 (exact)"
     assert "0 (exact)" not in numbers(plot.error(SINE, {"xa": 1}).axes[0].yaxis)
     plot.error(parse("xw = 2*xa"), {"xa": 0})  # every error is zero
-
-
-# --- costs and formulas ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -174,9 +174,6 @@ def test_only_data_made_from_declared_values_have_true_values() -> None:
     assert legends == [["true value", "training"], ["training"]]
 
 
-# --- files ----------------------------------------------------------------------------------------
-
-
 def test_saved_runs_are_named_by_their_files(tmp_path: Path) -> None:
     data = cgprimer.make_dataset(LINE, samples=100)
     paths = [tmp_path / "lr0.1.json", tmp_path / "lr0.01.json"]

@@ -26,8 +26,6 @@ from tests.plots.plot_tools import describe
 LINE_TEXT = "xw = k*xa + b; parameter k = 3, b = -1"
 LINE = parse(LINE_TEXT)
 
-# --- losses on a grid -----------------------------------------------------------------------------
-
 
 def test_the_lowest_point_is_at_the_true_values() -> None:
     assert landscape(LINE, ["k", "b"], steps=1).lowest == (3.0, -1.0)
@@ -120,9 +118,6 @@ def test_the_usual_range_holds_the_minimum_and_the_start(
         assert side[0] < begin < side[-1]
 
 
-# --- paths ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam"])
 def test_a_path_consists_of_the_steps_of_training(optimizer: str) -> None:
     data, start = make_dataset(LINE, samples=50), {"k": 1.0, "b": 2.0}
@@ -145,9 +140,6 @@ def test_chosen_rates_decrease_the_loss_and_diverged_paths_stay_finite() -> None
     (path,) = landscape(load("lecture"), rates={"sgd": 1.0}, optimizers="sgd", **options).paths
     assert path.diverged
     assert np.isfinite(path.points).all()
-
-
-# --- pictures -------------------------------------------------------------------------------------
 
 
 def test_a_parabola_is_exact_between_grid_points() -> None:
@@ -217,9 +209,6 @@ SURFACES: dict[str, Callable[[], Figure]] = {
 @pytest.mark.parametrize("name", SURFACES)
 def test_surfaces_show_what_is_approved(name: str) -> None:
     approved(describe(SURFACES[name]()))
-
-
-# --- arrows of the gradient -----------------------------------------------------------------------
 
 
 def arrows(figure: Figure) -> list[tuple[np.ndarray, np.ndarray]]:

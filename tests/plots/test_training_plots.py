@@ -30,8 +30,6 @@ NEURON = cgprimer.parse("xo = sigmoid(a*x1 + b*x2 + c)")
 SINE = cgprimer.parse("y = sin(k*x); parameter k = 6")
 START = {"k": -1.8}
 
-# --- variance and size of gradients ---------------------------------------------------------------
-
 
 def test_the_variance_of_a_batch_is_inverse_to_its_size() -> None:
     """Case F12."""
@@ -76,9 +74,6 @@ def test_the_depth_of_a_layer_is_the_longest_path_and_its_norm_is_that_of_the_ar
     approved(describe(plot.gradients(graph, {"xa": 1.0, "target": 2.0}, loss="squared-error")))
     element = cgprimer.parse("input x[2] = [1, 2]; xh = 3*x; y = 2*xh")
     approved(describe(plot.gradients(element, of="y[1]")))
-
-
-# --- decision boundaries --------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -138,9 +133,6 @@ def test_boundaries_of_several_outputs_of_numbers_and_of_logits() -> None:
         plot.boundary(cgprimer.train(LINE, cgprimer.make_dataset(LINE, samples=9)), numbers)
 
 
-# --- descents -------------------------------------------------------------------------------------
-
-
 def test_each_step_descends_the_surface_of_its_batch() -> None:
     data = cgprimer.make_dataset(LINE, samples=6, noise=0.5)
     parts = [data.where(np.arange(k, k + 2)) for k in (0, 2, 4)]
@@ -175,9 +167,6 @@ def test_least_squares_and_adam_start_at_one_point_and_only_one_arrives() -> Non
     assert wild.label.endswith("diverges")
     perfect = plot.descent(LINE, cgprimer.make_dataset(LINE, samples=20), steps=20)
     assert perfect.axes[0].get_yscale() == "log"
-
-
-# --- noise of batches -----------------------------------------------------------------------------
 
 
 def test_full_batches_stay_in_a_valley_and_single_samples_leave() -> None:
@@ -230,9 +219,6 @@ def test_descents_that_have_not_converged_or_diverge_are_reported() -> None:
     assert "3 diverge" in panel.sentence
     found = noisy_descents(cgprimer.load("lecture"), over="cd", start={"cd": -5}, seeds=1)
     assert found.full[-1] == pytest.approx(3.0, abs=1e-3)
-
-
-# --- activations ----------------------------------------------------------------------------------
 
 
 def test_small_weights_shrink_activations_and_batch_normalization_keeps_them() -> None:
