@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -148,9 +149,7 @@ def test_views_created_under_no_grad_do_not_alias_saved_arrays() -> None:
 
 
 @pytest.mark.parametrize("step", [0.5, 2, np.float32(0.5), np.array([1.0, 2.0])])
-def test_in_place_update_with_and_without_recording(
-    step: Any,
-) -> None:
+def test_in_place_update_with_and_without_recording(step: Any) -> None:
     w = Value(np.ones((3, 2)))
     same, held = w, w.data
     with no_grad():
@@ -252,16 +251,16 @@ def _network(w: Any, b: Any) -> Any:
     return (np.log(np.exp(out).sum(1)) - out[:, 0] / 3.0).mean()
 
 
-FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
-    "a network": _network,
-    "a network of PyTorch's words": lambda w, b: (
-        -((DATA.astype(w.dtype) @ w + b).log_softmax(1) * DATA[:, :1].astype(w.dtype)).sum() / 3
-    ),
-    "repeated by numpy": lambda w, b: ((w * b) ** 2.0 + b).sum() / w.max(),
-    "its own operand": lambda w, b: (w + w * 1.0 + b * 0.0).sum(),
-    "one leaf is not reached": lambda w, b: (w * 3.0).relu().sum() + b.detach().sum(),
-    "joined": lambda w, b: np.concatenate([w, w * b])[1:, [0, 1, 1]].sum(0).prod(),
-}
+def read_functions(file: str, arguments: str) -> dict[str, Callable[..., Any]]:
+    """Return the functions of a file by their names."""
+    lines = Path(__file__).with_name(file).read_text("utf-8").splitlines()[1:]
+    return {
+        name: eval(f"lambda {arguments}: {text}", globals())  # noqa: S307 - of the file
+        for name, text in (line.split(": ", 1) for line in lines)
+    }
+
+
+FUNCTIONS = read_functions("cached_functions.txt", "w, b") | {"a network": _network}
 
 
 @contextlib.contextmanager
@@ -297,33 +296,7 @@ def test_cached_pass_matches_uncached_pass(name: str, dtype: Any) -> None:
     assert any(isinstance(p, cached_passes.CachedPass) for p in kept)
 
 
-def _reordered_operands(odd: bool, x: Value, y: Value) -> Value:
-    first, second = (x * 2.0, y * 3.0) if odd else reversed((y * 3.0, x * 2.0))
-    return first * second
-
-
-def _reused_or_recomputed(odd: bool, x: Value, y: Value) -> Value:
-    once = x * y
-    return once * (once if odd else x * y)
-
-
-def _wrapped_or_plain_constants(odd: bool, x: Value, y: Value) -> Value:
-    base, exponent = x.data + 0.5, np.array([3.0, 1.25])
-    if odd:
-        return (x * base) ** Value(exponent, requires_grad=False)
-    return (x * Value(base, requires_grad=False)) ** exponent
-
-
-SIMILAR_GRAPHS: dict[str, Callable[[bool, Value, Value], Value]] = {
-    "shared": lambda odd, x, y: x * (x if odd else y),
-    "computed twice": _reused_or_recomputed,
-    "constant": lambda odd, x, y: x * y * (2.0 if odd else 3.0),
-    "sign of zero": lambda odd, x, y: x * y * (-0.0 if odd else 0.0),
-    "shape": lambda odd, x, y: x * y,
-    "given": _wrapped_or_plain_constants,
-    "not wanted": lambda odd, x, y: x * y,
-    "order": _reordered_operands,
-}
+SIMILAR_GRAPHS = read_functions("similar_graphs.txt", "odd, x, y")
 
 
 @pytest.mark.parametrize("kind", SIMILAR_GRAPHS)

@@ -179,8 +179,6 @@ def test_saved_arrays_are_freed_with_the_graph() -> None:
 
 
 X = Value(np.arange(6.0).reshape(2, 3) + 1.0)
-
-
 NAMES = Path(__file__).with_name("pytorch_names.txt").read_text("utf-8").splitlines()[1:]
 
 

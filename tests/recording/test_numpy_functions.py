@@ -15,7 +15,7 @@ import cgprimer
 from cgprimer import CgprimerError, Value, grad, hessian, record
 from cgprimer.errors import ShapeError
 from cgprimer.recording.numpy_functions import FUNCTIONS, UFUNCS
-from tests.approval import refused
+from tests.approval import approved, refused
 from tests.arrays.array_graphs import difference_quotients
 
 RNG = np.random.default_rng(0)
@@ -81,12 +81,7 @@ def check_against_numpy(function: Callable[..., Any], args: tuple[Any, ...]) -> 
 
 def test_every_supported_function_has_a_case() -> None:
     assert {name for name, _ in CALLS} == {*FUNCTIONS, "matmul", "axes"}
-    names = """
-        absolute add arccos arccosh arcsin arcsinh arctan arctanh cos cosh divide exp exp2 expm1
-        fabs float_power heaviside hypot log log10 log1p log2 logaddexp matmul maximum minimum
-        multiply negative positive power reciprocal sign sin sinh sqrt square subtract tan tanh
-    """
-    assert {ufunc.__name__ for ufunc in UFUNCS} == set(names.split())
+    approved(" ".join(sorted(ufunc.__name__ for ufunc in UFUNCS)))
 
 
 @pytest.mark.parametrize("call", [call for _, call in CALLS])
