@@ -89,6 +89,13 @@ def read_tables(file: str | Path) -> dict[str, list[tuple[str, ...]]]:
     }
 
 
+def read_rows(file: str | Path) -> dict[str, list[Any]]:
+    """Return the values of each section's lines, which are expressions in Python."""
+    return {
+        title: [compute(line) for line in text.splitlines()] for title, text in read_sections(file)
+    }
+
+
 def read_values(title: str) -> dict[str, Any]:
     """Return what the expressions in a table of ``tables.txt`` stand for, by the name of each."""
     return {name: compute(text) for name, text in read_tables("tables.txt")[title]}

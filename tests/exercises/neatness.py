@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,10 @@ import cgprimer
 from cgprimer.course.checks.sheets.sheet_problems import Problem, Worksheet
 from cgprimer.course.checks.sheets.sheet_questions import build_worksheet
 from cgprimer.expressions import Number
+from tests.checking.submissions import read_rows
 from tests.trial.grading.evaluation import NUMPY, Values, definitions
 
+ROWS = read_rows(Path(__file__).with_name("tables.txt"))
 MAX_DIGITS = {1: 3, 2: 4, 3: 4}
 MAX_EXACT = {1: 100, 2: 1000, 3: 1000}
 

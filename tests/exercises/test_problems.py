@@ -15,7 +15,7 @@ from cgprimer.course.exercises import problem_generation
 from cgprimer.errors import UsageError
 from cgprimer.expressions import names_in
 from tests.approval import approved, refused
-from tests.exercises.neatness import check_problem, evaluate_strictly
+from tests.exercises.neatness import ROWS, check_problem, evaluate_strictly
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -28,15 +28,7 @@ def test_problems_can_be_solved_by_hand(kind: str, seeds: int) -> None:
 
 
 # Graphs of which many values are degenerate: a filter that is removed is noticed at once.
-TEMPTING = {
-    "equal operands of max": "xb = a*xa; xc = max(xb, b); xw = xc + a*xa",
-    "relu of 0": "xb = a*xa + b; xc = relu(xb); xw = xc*a + xa",
-    "abs of 0": "xb = a*xa + b; xc = abs(xb); xw = xc*a + xa",
-    "division by 0": "xb = xa + a; xc = b/xb; xw = xc + xa*b",
-    "last number 0": "xb = 2*xa; xc = xb + a; xd = xc - xa; xw = xd + b",
-    "mostly 0": "xb = xa + a; xc = xb + b; xd = xc*a; xe = xd + xb; xw = xe + a",
-    "saturation": "xb = a*xa + b; xc = tanh(xb); xw = 3*xc + xa",
-}
+TEMPTING = dict(ROWS["degenerate graphs"])
 
 
 @pytest.mark.parametrize("name", TEMPTING)
@@ -112,13 +104,7 @@ def test_settings_of_optimizers_belong_to_the_rule() -> None:
                 is_square = part == "s" or (asked["rule"], part) == ("adam", "v")
                 assert set(values) == set(asked["wrt"])
                 assert all(0 < abs(v) <= 4 and (v > 0 or not is_square) for v in values.values())
-    assert settings == {
-        "sgd": {"rate"}, "decaying rate": {"rate", "gamma", "t"},
-        "weight decay": {"rate", "lambda"}, "momentum": {"rate", "beta", "v"},
-        "nesterov": {"rate", "beta", "v"}, "proximal l1": {"rate", "lambda"},
-        "max-norm": {"rate", "c"}, "adagrad": {"rate", "s"}, "rmsprop": {"rate", "alpha", "s"},
-        "adam": {"rate", "beta1", "beta2", "t", "m", "v"},
-    }  # fmt: skip
+    assert settings == dict(ROWS["settings of rules"])
 
 
 @pytest.mark.parametrize(("difficulty", "most"), [(1, 2), (2, 3), (3, 6)])
@@ -195,25 +181,7 @@ def test_difficulties_have_names(name: str, number: int) -> None:
     assert by_name == cgprimer.exercise(kinds="trace", difficulty=number)
 
 
-@pytest.mark.parametrize(
-    ("text", "options", "message"),
-    [
-        ("input x[2]; parameter W[3,2]; xw = sum(W @ x)", {"kinds": "trace"}, ""),
-        ("xw = a*xa", {"kinds": "shapes"}, ""),
-        ("xw = xa^2", {"kinds": "optimizer"}, ""),
-        ("xw = a*xa", {"kinds": "paths"}, "paths"),
-        ("xb = dropout(a*xa, 0.5)", {"kinds": "all"}, "layers"),
-        ("xb = a*xa; xc = a/xa", {"kinds": "trace"}, ""),  # two outputs
-        ("xw = a*xa", {"kinds": "tracing"}, "'tracing'"),
-        ("xw = exp(exp(exp(100*xa + 10*a)))", {"kinds": "adjoint"}, ""),
-        ("xw = a*xa", {"difficulty": 4}, "'4'"),
-        ("xw = a*xa", {"count": 0}, "0"),
-        ("xw = a*xa", {"count": 51}, "50 ... 51"),
-        ("input x[65]; xw = sum(x)", {}, "64 ... 65"),
-        ("", {"keep": "xa"}, "graph"),
-        ("", {"domain": {"y": (0, 1)}}, "graph"),
-    ],
-)
+@pytest.mark.parametrize(("text", "options", "message"), ROWS["unsuitable questions"])
 def test_unsuitable_questions_are_rejected(
     text: str, options: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,6 +17,7 @@ from cgprimer.course.checks.sheets.sheet_tables import evaluate_formula
 from cgprimer.support.files import find_examples
 from cgprimer.training.optimizers import optimizer
 from tests.approval import refused
+from tests.exercises.neatness import ROWS
 
 
 def made(kind: str, text: str, **asked: object) -> Worksheet:
@@ -167,17 +168,7 @@ def test_the_first_wrong_row_is_found() -> None:
     assert [blank.value for blank in table.blanks] == ["c", 2.0]
 
 
-@pytest.mark.parametrize(
-    ("kind", "text", "asked"),
-    [
-        ("mistake", "xw = a*xa; input xa = 1; parameter a = 2", {}),
-        ("nosuch", "xw = xa", {}),
-        ("trace", "xw = ", {}),
-        ("tangent", "input xa = 1; xw = 2*xa", {"wrt": 3}),
-        ("optimizer", "parameter a = 1; L = a^2", {"rule": "none"}),
-        ("picture", "input xa = 1; xw = xa", {"questions": [["path"]]}),
-    ],
-)
+@pytest.mark.parametrize(("kind", "text", "asked"), ROWS["damaged questions"])
 def test_damaged_questions_are_rejected(kind: str, text: str, asked: dict[str, Any]) -> None:
     with refused(cgprimer.CgprimerError):
         build_worksheet(Problem(kind, text, {"digits": 0, **asked}))

@@ -26,6 +26,7 @@ from cgprimer.course.exercises.roster import (
 from cgprimer.course.exercises.sheet_files import EVERYBODY, write_exercises
 from cgprimer.errors import CgprimerError, DataError, UsageError
 from tests.approval import approved, refused
+from tests.exercises.neatness import ROWS
 
 TEXTS = {"to_markdown": "md", "to_html": "html", "to_latex": "tex", "to_notebook": "ipynb"}
 
@@ -83,9 +84,6 @@ def test_points_of_blanks_add_up(count: int) -> None:
     parts = Problem("trace", "", {"points": 10}).points_of_blanks(count)
     assert round(sum(parts), 9) == 10
     assert max(parts) - min(parts) < 0.0101
-
-
-# --- documents -----------------------------------------------------------------------------------
 
 
 def test_documents_show_the_question_and_the_solution() -> None:
@@ -159,13 +157,7 @@ def test_files_contain_their_questions_but_no_seed(tmp_path: Path) -> None:
     assert set(sheet.to_dict()) == {"format", "sheet", "title", "student", "problems"}
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [("sheet.md", text) for text in ("", "# no sheet", "<!-- cgprimer-sheet {] -->", "changed",
-                                     '<!-- cgprimer-sheet {"a": 1} -->')]
-    + [("sheets.json", text) for text in ("", "[]", '{"sheets": [1]}', '{"sheets": []}',
-                                          "[" * 100_000, "null")],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "text"), ROWS["changed sheets"])
 def test_changed_sheets_are_rejected(name: str, text: str, tmp_path: Path) -> None:
     if text == "changed":
         text = cgprimer.exercise(kinds="trace").to_markdown().replace('"xw"', '"xp"')
@@ -250,31 +242,13 @@ def test_files_of_a_class(tmp_path: Path) -> None:
         write_exercises(exercises_for(students, kinds="trace"), tmp_path / "file")
 
 
-# --- rosters -------------------------------------------------------------------------------------
-
-
 def roster(folder: Path, text: str) -> list[Student]:
     file = folder / "class.csv"
     file.write_text(text, encoding="utf-8")
     return read_roster(file)
 
 
-@pytest.mark.parametrize(
-    ("text", "students"),
-    [
-        (
-            "\ufeffID;Name;Mail\n7;Zoë O'Neil;z@x\n\n8;Zoë O'Neil;y@x\n",
-            [("Zoë O'Neil", "7", "7"), ("Zoë O'Neil", "8", "8")],
-        ),
-        ("name\n../../etc/passwd\n", [("../../etc/passwd", "../../etc/passwd", "etc-passwd")]),
-        ("id\n李\n", [("李", "李", "u674e")]),
-        ("e-mail\nann@x.org\n", [("ann@x.org", "ann@x.org", "ann-x-org")]),
-        ("name,mail,id\nAnn,,1\nBob,b@x,2\n", [("Ann", "1", "1"), ("Bob", "2", "2")]),
-        ("name,id\nSøren Å,s-17\n", [("Søren Å", "s-17", "s-17")]),
-        ("name,E-Mail\nŁukasz,lu@uni.pl\n", [("Łukasz", "Łukasz", "lu-uni-pl")]),
-        ("name,email\nA,a@x\nB,b@x\n", [("A", "a@x", "a-x"), ("B", "b@x", "b-x")]),
-    ],
-)
+@pytest.mark.parametrize(("text", "students"), ROWS["rosters"])
 def test_files_are_named_by_id_or_email(
     tmp_path: Path, text: str, students: list[tuple[str, str, str]]
 ) -> None:
@@ -284,31 +258,12 @@ def test_files_are_named_by_id_or_email(
     assert found[0].columns == tuple(zip(header.split(","), first.split(","), strict=True))
 
 
-FILE_NAMES = {
-    "NUL": "nul-", "com3": "com3-", "***": "student", "x" * 99: "x" * 60,
-    "Søren Kierkegaard": "soren-kierkegaard", "Пётр Щукин": "pyotr-shchukin",
-    "Łukasz Żak": "lukasz-zak", "Γιώργος": "giorgos", "Đặng": "dang", "Þóra": "thora",
-    "Straße": "strasse", "Ærø Œuvre": "aero-oeuvre", "Київ Їжак": "kiyiv-yizhak",
-    "Ψυχή": "psychi",
-}  # fmt: skip
-
-
 def test_names_of_files_are_transliterated() -> None:
-    assert {text: safe_name(text) for text in FILE_NAMES} == FILE_NAMES
+    for text, name in ROWS["names of files"]:
+        assert safe_name(text) == name
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "'name' ... 'id'"),
-        ("name,id\n", ""),
-        ("group,section\na@b,1\n", "'name' ... 'id'"),
-        ("name\nAnn\nBob\nann\n", "4 ... 'ann' ... 2"),
-        ("name,id\nAnn,1\nBob,1\n", "3 ... '1' ... 2"),
-        ("name,id\nAnn,1\nBob,\n", "3 ... Bob ... id"),
-        ("name,group\n,A\n", "2"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), ROWS["invalid rosters"])
 def test_invalid_roster_is_rejected(tmp_path: Path, text: str, message: str) -> None:
     with refused(DataError, message):
         roster(tmp_path, text)

@@ -10,6 +10,10 @@ from typing import Any
 import pytest
 
 from cgprimer.core.registration import register_primitive, unregister_primitive
+from tests.checking.submissions import read_sections, read_tables
+
+PROGRAMS = dict(read_sections(Path(__file__).with_name("programs.txt")))
+TABLES = read_tables(Path(__file__).with_name("tables.txt"))
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,7 @@ from cgprimer.backends.call_arguments import convert_columns
 from cgprimer.backends.cpu import cpu_executable, worker_threads
 from cgprimer.errors import EngineError
 from tests.approval import refused
+from tests.native.conftest import TABLES
 from tests.native.engine_agreement import DTYPES, ENGINES, FORMS, REDUCTIONS, compiled
 
 SAMPLES = 45
@@ -80,30 +81,11 @@ def test_numbers_of_any_type_are_converted(engine: str) -> None:
         np.testing.assert_array_equal(result, [np.inf, -np.inf, last])
 
 
-INVALID: dict[str, tuple[Any, str]] = {
-    "too short": (XA[:-1], "44 values"),
-    "too long": (np.append(XA, 1.0), "46 values"),
-    "one value": ([1.0], "1 values"),
-    "a row": (XA[None, :], "shape"),
-    "a matrix column": (XA[:, None], "shape"),
-    "digits": (["1.5"] * SAMPLES, "real numbers"),
-    "bytes": ([b"1"] * SAMPLES, "real numbers"),
-    "complex": (XA + 1j, "real numbers"),
-    "complex objects": ([1j] * SAMPLES, "real numbers"),
-    "None": ([None] * SAMPLES, "real numbers"),
-    "objects": ([object()] * SAMPLES, "real numbers"),
-    "ragged": ([[1.0], [1.0, 2.0]], "real numbers"),
-    "dates": (np.full(SAMPLES, "2020-01-01", "datetime64[D]"), "real numbers"),
-    "durations": (np.full(SAMPLES, 3, "timedelta64[s]"), "real numbers"),
-    "records": (np.zeros(SAMPLES, [("a", float)]), "real numbers"),
-    "huge integers": ([10**400] * SAMPLES, "real numbers"),
-}
-
-
 @pytest.mark.parametrize("engine", ENGINES)
 def test_invalid_columns_are_named(engine: str) -> None:
     run, scalars = program(engine, "sum"), {"k": 1.0, "m": 1.0}
-    for column, message in INVALID.values():
+    for text, message in TABLES["invalid columns"]:
+        column = eval(text)  # noqa: S307
         with refused(EngineError, f"'xa' ... {message}"):
             run({"xa": column, "xb": XB}, scalars, SAMPLES)
     with refused(EngineError, "'xb' ... xa, xB"):

@@ -21,6 +21,7 @@ from cgprimer.backends.cpu import worker_threads
 from cgprimer.core.registration import register_primitive, unregister_primitive
 from cgprimer.errors import EngineError, UsageError
 from tests.approval import refused
+from tests.native.conftest import PROGRAMS
 from tests.native.engine_agreement import DTYPES, assert_close, check, compile_text
 
 Register = Callable[..., None]
@@ -188,27 +189,7 @@ def test_compiled_code_keeps_the_function_of_its_compilation(register: Register)
     assert compile_text("xw = passing(xa)")({"xa": [1.0]}, {}, 1)["xw"].tolist() == [3.0]
 
 
-INTERRUPTED = """
-import contextlib, os, signal, threading, time
-import numpy as np, cgprimer
-from cgprimer.core.evaluation.engines import select_engine
-cgprimer.register_primitive("bump", lambda a: np.sin(a) + 1.0, partials="cos(a)")
-tape = cgprimer.tape(cgprimer.parse("xw = bump(bump(xa))"))
-run = select_engine("cpu").compile(tape, reduction="none", dtype="float64")
-xa = np.linspace(-1, 1, 400_000)
-expected = np.sin(np.sin(xa) + 1) + 1
-for trial in range(8):
-    timer = threading.Timer(0.001 + 0.001 * trial, os.kill, (os.getpid(), signal.SIGINT))
-    with contextlib.suppress(KeyboardInterrupt):
-        timer.start()
-        np.testing.assert_allclose(run({"xa": xa}, {}, xa.size)["xw"], expected)
-        timer.join()
-        time.sleep(0.02)  # the signal may come after the call
-    timer.join()
-"""
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
 def test_an_interrupt_in_a_custom_primitive_leaves_no_wrong_numbers() -> None:
-    subprocess.run([sys.executable, "-c", INTERRUPTED], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", PROGRAMS["interrupted"]], check=True, timeout=120)

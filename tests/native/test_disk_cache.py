@@ -133,9 +133,6 @@ def test_the_default_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, com
     assert load_or_compute("kind", KEY, compute) == CONTENT
 
 
-# --- limits --------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("limit", "value", "remaining"),
     [("_LIMIT_BYTES", 3 * (len(CONTENT) + 200), 3), ("_LIMIT_FILES", 3, 3), ("_LIMIT_BYTES", 1, 1)],
@@ -163,8 +160,6 @@ def test_the_least_recently_used_files_are_deleted(
     assert load_content("kind", keys[5]) == CONTENT
     assert file_of(folder, key=keys[5]).stat().st_mtime > 10_000  # loading counts as use
 
-
-# --- other users ---------------------------------------------------------------------------------
 
 UNIX = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="other systems have other owners")
 NOBODY = 65_534
@@ -216,9 +211,6 @@ def test_a_file_that_others_may_have_written_is_not_used(part: str, folder: Path
         assert load_content("kind", key) == CONTENT
 
 
-# --- concurrent use ------------------------------------------------------------------------------
-
-
 POOLS: dict[str, Any] = {
     "threads": ThreadPoolExecutor,
     "processes": partial(ProcessPoolExecutor, mp_context=get_context("spawn")),
@@ -237,9 +229,6 @@ def test_threads_and_processes_may_store_the_same_content(pool: str, folder: Pat
     assert results == [CONTENT + bytes([number % 20]) for number in range(120)]
     assert {file.suffix for file in folder.iterdir()} == {".cgc"}
     assert len([*folder.iterdir()]) == 20
-
-
-# --- keys ----------------------------------------------------------------------------------------
 
 
 def test_keys_depend_on_all_parts_and_on_the_source_of_the_package(

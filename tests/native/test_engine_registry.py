@@ -27,6 +27,8 @@ from cgprimer.errors import CgprimerError, UsageError
 from cgprimer.support.entry_points import read_entry_points
 from cgprimer.training.gradient_forms import prefers_scalars
 from tests.approval import approved, refused
+from tests.checking.submissions import compute
+from tests.native.conftest import PROGRAMS, TABLES
 
 ROOT = Path(__file__).parents[2]
 
@@ -86,26 +88,14 @@ def test_an_engine_of_another_package_is_found(monkeypatch: pytest.MonkeyPatch) 
         ENGINES._loaded.pop("doubling", None)
 
 
-METADATA = b"""
-; comments of both kinds
-# engine = no:engine
-[cgprimer.engines]
-plain.name = package.module:ENGINE
-extras = package.module:ENGINE [gpu, cpu]
-spaces=package.module : nested.ENGINE
-[other.group]
-module = package.module
-"""
-
-
 def test_entry_points_are_those_of_the_standard_library(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (good, bad) = (tmp_path / f"{name}-1.dist-info" for name in ("good", "bad"))
-    for folder, text in ((good, METADATA), (bad, b"")):
+    for folder, text in ((good, PROGRAMS["entry points"]), (bad, "")):
         folder.mkdir()
         (folder / "METADATA").write_text(f"Name: {folder.name}\nVersion: 1\n")
-        (folder / "entry_points.txt").write_bytes(text)
+        (folder / "entry_points.txt").write_text(text)
     monkeypatch.syspath_prepend(str(tmp_path))
     groups = read_entry_points.__wrapped__()
     for group in (ENGINES.group, "console_scripts", "pytest11", "other.group"):
@@ -118,42 +108,14 @@ def test_entry_points_are_those_of_the_standard_library(
 
 @pytest.mark.slow
 def test_sources_without_metadata_have_the_engine_plain() -> None:
-    text = (
-        f"import sys; sys.path = [p for p in sys.path if 'site-packages' not in p]\n"
-        f"sys.path.insert(0, {str(ROOT)!r})\n"
-        "import cgprimer.core.evaluation.engines as e\n"
-        "assert e.ENGINES.names() == ('plain',)\n"
-        "try: e.select_engine('cpu')\n"
-        "except e.UsageError as error: print(error)\n"
-    )
-    command = [sys.executable, "-S", "-c", text]
-    process = subprocess.run(command, check=False, capture_output=True, text=True)
+    command = [sys.executable, "-S", "-c", PROGRAMS["without metadata"]]
+    process = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
     assert "'cpu'" in approved(process.stdout), process.stderr
 
 
-# --- the engine of a program, by tape, number of samples and request ------------------------------
-
 SAMPLES = (None, 0, 20, 1_000, 10_000_000)
 REQUESTED = ("auto", "plain", "numpy", "cpu", "cuda", "doubling")
-SCALAR = "xw = k*xa^2 + sin(k)"
-ARRAYS = "input x[{0}]; parameter W[{0},{0}]; xo = sum(tanh(W @ x)^2)"
-COMPLEX = {"scheme": "complex-step"}
 CHAIN = "; ".join(["x0 = k*xa", *(f"x{n + 1} = sin(x{n})" for n in range(300))])
-CASES: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
-    ("scalar", SCALAR, "reverse", {}),
-    ("scalar", SCALAR, "forward", {}),
-    ("scalar", SCALAR, "finite-difference", {}),
-    ("scalar", SCALAR, "finite-difference", COMPLEX),
-    ("chain of 300", CHAIN, "reverse", {}),
-    ("arrays of 4", ARRAYS.format(4), "reverse", {}),
-    ("arrays of 4", ARRAYS.format(4), "forward", {"carry": True}),
-    ("arrays of 4", ARRAYS.format(4), "finite-difference", COMPLEX),
-    ("arrays of 2", ARRAYS.format(2), "symbolic", {}),
-    ("arrays of 100", ARRAYS.format(100), "reverse", {}),
-    ("arrays of 400", ARRAYS.format(400), "reverse", {}),
-    ("batch mean", "xm = k*xa - batch_mean(k*xa)", "reverse", {}),
-    ("custom function", "xw = doubled(k*xa)", "reverse", {}),
-)
 
 
 class Doubled(cgprimer.Function):
@@ -210,13 +172,11 @@ def test_the_engine_of_every_case_is_approved(
         monkeypatch.setattr(type(ENGINES[name]), "unavailable", lambda self: "")
     register("doubled", Doubled)
     lines = [f"{'':<60} {' '.join(f'{name:<11}' for name in REQUESTED)}"]
-    for kind, text, method, options in CASES:
+    for kind, text, method, given in TABLES["programs of engines"]:
+        options, graph = compute(given), CHAIN if text == "chain" else text
         case = ", ".join((kind, method, *map(str, options)))
-        lines += [f"{f'{case}, {asked}':<60} {row}" for asked, row in rows(text, method, options)]
+        lines += [f"{f'{case}, {asked}':<60} {row}" for asked, row in rows(graph, method, options)]
     approved("\n".join(lines))
-
-
-# --- processors ----------------------------------------------------------------------------------
 
 
 @pytest.mark.skipif(bool(explain_unavailability()), reason="LLVM is missing")
@@ -270,23 +230,6 @@ def test_llvmlite_is_required_where_a_wheel_exists() -> None:
     approved("\n".join(lines))
 
 
-# --- without LLVM --------------------------------------------------------------------------------
-
-_WITHOUT_LLVM = """
-import cgprimer
-graph = cgprimer.parse("xw = sin(k*xa); parameter k = 2")
-data = cgprimer.make_dataset(graph, samples=3000)
-assert cgprimer.gradient(graph, {"k": 0.0, "xa": 2.0}, engine="auto") == {"k": 2.0}
-run = cgprimer.train(graph, data, engine="auto", epochs=2)
-assert (run.settings["engine"], run.stopped) == ("numpy", "finished")
-for run in (cgprimer.gradient, cgprimer.train):
-    try:
-        run(graph, {"k": 0.0, "xa": 2.0} if run is cgprimer.gradient else data, engine="cpu")
-    except cgprimer.errors.EngineError as error:
-        print(error)
-"""
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("stub", "reason"),
@@ -299,7 +242,7 @@ for run in (cgprimer.gradient, cgprimer.train):
 def test_without_llvm_the_other_engines_work(stub: str, reason: str, tmp_path: Path) -> None:
     (tmp_path / "llvmlite.py").write_text(stub)
     path = os.pathsep.join([str(tmp_path), str(ROOT)])
-    command = [sys.executable, "-W", "error", "-c", _WITHOUT_LLVM]
+    command = [sys.executable, "-W", "error", "-c", PROGRAMS["without llvm"]]
     environment = {**os.environ, "PYTHONPATH": path}
     output = subprocess.check_output(command, env=environment, text=True, timeout=300)
     assert output.count("the engine 'cpu' is not available") == 2

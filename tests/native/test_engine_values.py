@@ -26,6 +26,7 @@ from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import CgprimerError
 from tests.methods.graph_strategies import graphs
+from tests.native.conftest import TABLES
 from tests.native.engine_agreement import (
     DTYPES,
     ENGINES,
@@ -126,24 +127,14 @@ def test_infinities_and_nans_propagate_as_in_numpy(text: str, seed: int) -> None
 
 @pytest.mark.parametrize("form_name", FORMS)
 def test_constant_factors_of_sums_neither_overflow_nor_vanish(form_name: str) -> None:
-    points = {
-        "(1e-200*xa)*xb": (1e200, 1e200),
-        "1e-200*(1e-200*xa) + 0*xb": (1e300, 1.0),
-        "1e200*(1e200*xa)*xb": (1e-300, 1e-50),
-        "(-1e300)*(xa*1e-300)/xb": (1e100, -1e-100),
-        "-(0*xa)*3 + 0*xb": (np.inf, 1.0),
-        "((64*xa)^64)^3 + 0*xb": (0.016, 1.0),
-        "(64*xa)^64 + 0*xb": (1e-6, 1.0),
-    }
-    for text, (xa, xb) in points.items():
+    for text, *point in TABLES["constant factors"]:
+        xa, xb = map(float, point)
         tape = tape_of(f"xw = {text}")
         columns = {"xa": np.full(3, xa), "xb": np.full(3, xb)}
         with np.errstate(all="ignore"):
             expected = {n: np.sum(v) for n, v in run_instructions(tape, columns, {}, 3).items()}
         assert_close(compiled(tape, form_name, "sum")(columns, {}, 3), expected, scale=0.0)
 
-
-# --- numbers of samples --------------------------------------------------------------------------
 
 MOST = 20_000  # samples, more than any boundary below
 
@@ -200,9 +191,6 @@ def test_a_tape_with_many_live_values_has_small_blocks() -> None:
         assert_close(result, {"xw": expected}, scale=1000.0 * max(1, samples))
 
 
-# --- matrices ------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("engine", ENGINES)
 def test_matrices_of_all_small_sizes(engine: str) -> None:
     sizes = [(5, 5)] if engine == "straight" else product((2, 3, 5, 9), (1, 2, 4, 5, 7))
@@ -237,9 +225,6 @@ def test_the_engine_numpy_splits_samples_and_matrices(monkeypatch: pytest.Monkey
         for samples in (block_size - 1, 2 * block_size + 1):
             columns, scalars = random_point(tape, samples, low=-1.0)
             check(tape, "numpy", columns, scalars, samples, scale=10.0)
-
-
-# --- outputs -------------------------------------------------------------------------------------
 
 
 def leaf_outputs() -> Tape:

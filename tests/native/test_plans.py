@@ -43,9 +43,6 @@ def test_constant_factors_leave_a_sum_only_within_bounds() -> None:
         assert extract_constant_factors(tape)[1] == {"xw": expected}
 
 
-# --- the work grows with the tape ----------------------------------------------------------------
-
-
 def test_long_tapes_need_no_recursion_and_few_rows() -> None:
     terms = 3_000
 

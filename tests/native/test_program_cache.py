@@ -149,9 +149,6 @@ def test_programs_with_custom_primitives_are_not_stored(register: Any, folder: P
     assert slope(custom) == pytest.approx(9.0)
 
 
-# --- code ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 def test_interpreter_code_is_loaded_unchanged(reduction: Any, dtype: str, folder: Path) -> None:
@@ -231,9 +228,6 @@ def test_planted_code_is_never_run(
         assert compute(2) == 128.0
 
 
-# --- new processes -------------------------------------------------------------------------------
-
-
 def train_as_a_new_process() -> str:
     """Train in either form of code, without code and graphs that are already in memory."""
     llvm_library._LOADED.clear()
@@ -296,9 +290,6 @@ def test_a_loss_with_a_custom_primitive_is_not_loaded_from_the_cache() -> None:
         cgprimer.unregister_primitive("hub")
     assert slopes[0] != 0
     assert slopes[1] == pytest.approx(3 * slopes[0], rel=1e-12)
-
-
-# --- passes merged into one tape -----------------------------------------------------------------
 
 
 def test_passes_with_weights_are_added_and_some_programs_are_not_merged(

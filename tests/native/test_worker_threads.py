@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 from cgprimer.backends.cpu import worker_threads
 from cgprimer.errors import UsageError
 from tests.approval import refused
+from tests.native.conftest import PROGRAMS
 from tests.native.engine_agreement import (
     DTYPES,
     FORMS,
@@ -198,30 +199,9 @@ def test_exceptions_of_signal_handlers_wait_for_the_workers(error: type[BaseExce
     assert_three_threads_meet()  # every worker is available again
 
 
-_CHILD = """
-import os, sys
-import numpy as np
-import cgprimer
-from cgprimer.core.evaluation.engines import select_engine
-from cgprimer.backends.cpu import worker_threads
-worker_threads.MIN_OPERATIONS = 1
-tape = cgprimer.tape(cgprimer.parse("xw = sin(xa)*k"))
-run = select_engine("cpu").compile(tape, reduction="sum", dtype="float64")
-xa = np.linspace(0, 1, 50_000)
-expected = run({"xa": xa}, {"k": 2.0}, 50_000)["xw"]
-child = os.fork()
-results = [run({"xa": xa}, {"k": 2.0}, 50_000)["xw"] for _ in range(50)]
-assert results == [expected] * 50
-if child == 0:
-    os._exit(0)
-assert os.waitpid(child, 0)[1] == 0
-run({"xa": xa}, {"k": 2.0}, 50_000)  # the process ends while its workers are awake
-"""
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
 def test_a_forked_process_starts_its_own_threads() -> None:
-    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", _CHILD]
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", PROGRAMS["forked"]]
     process = subprocess.run(command, capture_output=True, check=False, text=True, timeout=120)
     assert (process.returncode, process.stderr) == (0, "")

@@ -22,14 +22,12 @@ import pytest
 
 import cgprimer
 from tests.approval import approved
+from tests.checking.submissions import read_rows
 from tests.cli.cli_tools import COMMAND, EXAMPLES, bad, environment, good, run
 
 pytestmark = pytest.mark.slow
 
-ODD: tuple[Any, ...] = (
-    None, True, -1, 0, 1e308, 2**70, "", "x", "nan", "1e400", "\x1b[31m", [], [[]], {}, {"a": 1},
-    [1, "x"], ["nan"], [1e308] * 3,
-)  # fmt: skip
+ROWS = read_rows(Path(__file__).with_name("tables.txt"))
 READERS = (
     ("train", "lecture", "--epochs", 3, "--samples", 60, "--resume"),
     ("plot", "loss", "-o", "loss.svg"),
@@ -63,7 +61,7 @@ def test_changed_run_files(reader: tuple[Any, ...], trained: Path, tmp_path: Pat
         if reader[0] == "plot" and index % 4:
             continue  # pictures of the changes that are valid take their time
         old, texts = container[key], []
-        for odd in generator.sample(ODD, 3):
+        for odd in generator.sample(ROWS["odd values"][0], 3):
             container[key] = odd
             texts.append(json.dumps(root[0]))
         if isinstance(container, dict):
@@ -79,16 +77,7 @@ def test_changed_run_files(reader: tuple[Any, ...], trained: Path, tmp_path: Pat
     assert tried > 30
 
 
-TEXTS = {
-    "deep": "[" * 100_000,
-    "deep object": '{"a":' * 50_000 + "1" + "}" * 50_000,
-    "huge number": '{"format": 1e400}',
-    "digits": '{"format": ' + "9" * 5_000 + "}",
-    "cut off": '{"format": "cgprimer run", "losses": [1, 2',
-    "empty": "",
-    "not UTF-8": "\udcff\udcfe",
-    "twice": '{"a": 1, "a": 2}',
-}
+TEXTS = dict(ROWS["invalid run files"])
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=str)
@@ -97,8 +86,6 @@ def test_invalid_run_files_are_rejected(text: str, reader: tuple[Any, ...], tmp_
     (tmp_path / "run.json").write_bytes(TEXTS[text].encode(errors="surrogateescape"))
     assert "run.json" in bad(*reader, "run.json", cwd=tmp_path)
 
-
-# --- texts, CSV and NPZ, changed at random -------------------------------------------------------
 
 CHARACTERS = "xapW0123456789.eE+-*/^=();,[]@# \n\t\r\x00\x1b\u202e\udcff\u00e9\U0001f600"
 
@@ -160,9 +147,6 @@ def test_arrays_that_are_not_read_take_no_memory(tmp_path: Path) -> None:
     assert int(peak[1]) < 350_000, "the array of 400 MB was read"
 
 
-# --- names and texts that reach a terminal, a picture or a page ----------------------------------
-
-
 def test_control_characters_never_reach_the_terminal(tmp_path: Path) -> None:
     (tmp_path / "a.cg").write_text("xw = p*xa \x1b[31m + \x07 \u202e\n")
     line, carets = bad("grad", "a.cg", cwd=tmp_path).splitlines()[1:3]
@@ -206,10 +190,7 @@ def test_results_are_shown_if_they_cannot_be_saved(job: str, tmp_path: Path) -> 
     assert ("squared error" if name == "ensemble" else "standard error") in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [("- <&-", 2), ("lecture >&-", 0), ("lecture 2>&-", 0), ("lecture >/dev/full", 1)],
-)
+@pytest.mark.parametrize(("arguments", "code"), ROWS["closed streams"])
 def test_closed_streams_and_full_disks(arguments: str, code: int, tmp_path: Path) -> None:
     done = run_in_shell(f'"{COMMAND}" grad {arguments}', tmp_path)
     assert done.returncode == code
@@ -230,15 +211,7 @@ def test_message_of_a_long_cycle_is_short() -> None:
     assert len(caught.value.path) == count + 1
 
 
-@pytest.mark.parametrize(
-    ("command", "message"),
-    [
-        ("step lecture --speed nan", "nan"),
-        ("plot function -e xw=xa^2 --range=-1e308:1e308 -o a.svg", "1e+308"),
-        ("ensemble lecture --members 2 --epochs 1 --directory file/members", "file/members"),
-        ("train -e xw=p*xa --epochs 1 --data long.csv", "long.csv:3"),
-    ],
-)
+@pytest.mark.parametrize(("command", "message"), ROWS["impossible arguments"])
 def test_impossible_arguments_are_rejected(command: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "long.csv").write_text(f'xa,xw\n1,2\n"{"1" * 200_000}",3\n')

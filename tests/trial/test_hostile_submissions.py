@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.checking.submissions import read_sections
+
 ROOT = Path(__file__).resolve().parents[2]
 ORDINARY = 54_321  # a user and a group that own nothing
 
@@ -38,14 +40,9 @@ def as_ordinary_user(command: list[str]) -> list[str]:
     prefix, script = Path(sys.base_prefix).resolve(), 'exec setpriv "$@"'
     closed = [p for p in (*reversed(prefix.parents), prefix) if not p.stat().st_mode & 0o001]
     if closed:
-        script = f"""set -e
-            saved=$(mktemp -d)
-            mount --bind '{prefix}' $saved
-            mount -t tmpfs -o mode=755 none '{closed[0]}'
-            mkdir -p '{prefix}'
-            mount --move $saved '{prefix}'
-            rmdir $saved
-            {script}"""
+        script = dict(read_sections(ROOT / "tests" / "trial" / "programs.txt"))["mounts"].format(
+            prefix=prefix, closed=closed[0], script=script
+        )
     user = [f"--reuid={ORDINARY}", f"--regid={ORDINARY}", "--clear-groups"]
     return ["unshare", "--mount", "sh", "-c", script, "sh", *user, *command]
 

@@ -18,17 +18,14 @@ from typing import Any
 import pytest
 
 import cgprimer
+from tests.checking.submissions import read_rows, read_sections
 from tests.cli.cli_tools import COMMAND, computed, environment
 
 pytestmark = pytest.mark.slow
 
 COUNT = 48
-SETTINGS = (
-    {"optimizer": "adam", "batch_size": 7},
-    {"optimizer": "momentum", "batch_size": 1, "learning_rate": 1e-3},
-    {"optimizer": "sgd", "batch_size": None, "learning_rate": 1e-2, "l2": 1e-3},
-    {"optimizer": "rmsprop", "batch_size": 25, "schedule": "constant", "shuffle": False},
-)
+FOLDER = Path(__file__).parent
+SETTINGS = read_rows(FOLDER / "tables.txt")["interrupted runs"]
 GRAPH = "input xa; parameter k=2, b=-1, c=0.5; xh = tanh(k*xa + b); xw = c*xh^2 + xh"
 
 
@@ -99,15 +96,7 @@ def run_code(code: str, **options: Any) -> subprocess.CompletedProcess[str]:
 
 
 def test_interrupt_while_the_command_is_loaded() -> None:
-    done = run_code(
-        "import sys\n"
-        "class Interrupting:\n"
-        "    def find_spec(self, name, *_):\n"
-        "        if name == 'click': raise KeyboardInterrupt\n"
-        "sys.meta_path.insert(0, Interrupting())\n"
-        "from cgprimer.__main__ import main\n"
-        "main()"
-    )
+    done = run_code(dict(read_sections(FOLDER / "programs.txt"))["interrupted import"])
     assert (done.returncode, done.stderr) == (130, "interrupted\n")
 
 

@@ -54,9 +54,6 @@ def address() -> Iterator[str]:
         yield cluster.scheduler_address
 
 
-# --- without processes ---------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("address", ["nowhere", "tcp://", "tcp://host", "http://host:80", 3])
 def test_invalid_address_is_rejected(address: Any) -> None:
     with refused(UsageError):
@@ -95,9 +92,6 @@ def test_divided_blocks_have_each_sample_once(
         assert gradients.read_columns(task)["xa"].tolist() == data.inputs["xa"][numbers].tolist()
     ends = [sorted(np.concatenate(chosen[k::parts] or [[]])) for k in range(parts)]
     assert all(part[-1] - part[0] == len(part) - 1 for part in ends if part)
-
-
-# --- on a cluster that exists --------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -154,9 +148,6 @@ def test_cluster_without_enough_workers_is_rejected(address: str, monkeypatch: A
     monkeypatch.setattr(clusters, "_TIMEOUT", 0.5)
     with refused(UsageError, "tcp://127.0.0.1:9"):
         cgprimer.train(graph, data, workers=2, cluster="tcp://127.0.0.1:9", **HOW)
-
-
-# --- started and stopped by the run --------------------------------------------------------------
 
 
 @pytest.mark.slow

@@ -61,9 +61,6 @@ def test_work_of_a_stage_is_its_fraction_of_the_scalar_operations() -> None:
     assert parts[1].work == pytest.approx(last / (220 + last), rel=0.02)
 
 
-# --- training ------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("stages", "micro"), [(2, 1), (2, 4), (4, 8)])
 def test_bubble_of_equal_stages(stages: int, micro: int) -> None:
     """Source: Huang et al. 2019, section 2.3: (p - 1)/(m + p - 1)."""
@@ -95,9 +92,6 @@ def test_values_at_a_cut_take_transfer_time() -> None:
     runs = [cgprimer.train(graph, data, delays=f"constant,network({c})", **how) for c in (0, 1e-3)]
     # 10 numbers of 8 bytes forward, and as many adjoints back.
     assert runs[1].team["clock"] - runs[0].team["clock"] == pytest.approx(2 * 10 * 8 * 1e-3)
-
-
-# --- several replicas of a divided graph ---------------------------------------------------------
 
 
 @pytest.mark.parametrize("protocol", ["sync", "groups", "async"])

@@ -31,38 +31,21 @@ from tests.workers.worker_tools import (
     LINE,
     PAIR,
     PLAIN,
+    ROWS,
     lecture,
     max_difference,
     with_random_truth,
 )
 
 
-@pytest.mark.parametrize(
-    ("protocol", "more", "k"),
-    [
-        ("sync", {"workers": 2}, 0.75),  # the mean of both gradients
-        ("async", {"workers": 2}, 1.5),  # both computed at k = 0
-        ("async", {"workers": 1}, 1.38),  # the second computed after the first update
-        ("async", {"workers": 2, "delays": "constant,dies(0,2)"}, 1.38),  # the same, by two
-        ("backup", {"workers": 2, "delays": "1,5"}, 0.3),  # the second is dropped
-        ("groups", {"workers": 2, "groups": 1}, 0.75),
-        ("groups", {"workers": 2, "groups": 2}, 1.5),
-    ],
-)
+@pytest.mark.parametrize(("protocol", "more", "k"), ROWS["two samples of the lecture"])
 def test_two_samples_of_the_lecture(protocol: str, more: dict[str, Any], k: float) -> None:
     """Case F14."""
     run = cgprimer.train(LINE, PAIR, protocol=protocol, **{**PLAIN, **more})
     assert run.parameters["k"] == pytest.approx(k, abs=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("protocol", "delays", "samples", "times"),
-    [
-        ("sync", "1,1,5", 9, [5.0, 10.0, 15.0]),
-        ("backup", "1,1,5", 6, [1.0, 2.0]),
-        ("backup", "5,1,1", 4, [1.0, 6.0]),  # only the slow worker has a sample in the last step
-    ],
-)
+@pytest.mark.parametrize(("protocol", "delays", "samples", "times"), ROWS["times of steps"])
 def test_step_takes_as_long_as_the_slowest_gradient_that_it_uses(
     protocol: str, delays: str, samples: int, times: list[float]
 ) -> None:
@@ -72,20 +55,7 @@ def test_step_takes_as_long_as_the_slowest_gradient_that_it_uses(
     assert run.parameters["k"] == pytest.approx(1 - 0.9 ** len(times), abs=1e-12)
 
 
-# --- equality with one worker and the k-fold batch -----------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("name", "samples", "how"),
-    [
-        ("lecture", 200, {"optimizer": "sgd"}),
-        ("lecture", 211, {"optimizer": "momentum"}),  # the last batch is not full
-        ("lecture", 211, {"optimizer": "adam", "delays": "pareto"}),
-        ("3-5-1", 40, {"reduction": "sum"}),
-        ("3-5-1", 40, {"batch_size": None}),
-        ("dropout", 40, {"loss": "output"}),  # the same masks
-    ],
-)
+@pytest.mark.parametrize(("name", "samples", "how"), ROWS["synchronous workers"])
 def test_synchronous_workers_equal_one_with_the_k_fold_batch(
     name: str, samples: int, how: dict[str, Any]
 ) -> None:
@@ -129,9 +99,6 @@ def test_each_sample_is_used_once_per_epoch(
     assert run.parameters["w"] == pytest.approx(np.full(40, -0.05 * 2), abs=1e-12)
 
 
-# --- order statistics ----------------------------------------------------------------------------
-
-
 def _team(workers: int, tasks: int, delays: str, size: int = 1) -> SimulatedTeam:
     each = (Task(k, 0, k, k + 1) for k in range(tasks))
     team = SimulatedTeam(
@@ -166,24 +133,13 @@ def test_asynchronous_workers_never_wait_and_are_stale_by_the_number_of_others()
     assert sum(record.staleness.values()) == run.steps
 
 
-# --- the virtual clock ---------------------------------------------------------------------------
-
-
 def test_sampled_times_are_the_same_on_every_machine() -> None:
     times = list(islice(parse_delays("exponential", 3).sample_seconds(1, 7), 3))
     assert times == [1.5537453112190385, 1.1781342582976655, 0.44985702509657266]
     assert next(parse_delays("pareto(1.5)", 3).sample_seconds(1, 7)) == 0.9391481094309286
 
 
-@pytest.mark.parametrize(
-    ("text", "mean", "deviation"),
-    [
-        ("exponential(2)", 2.0, 2.0),
-        ("pareto(4,3)", 3.0, 3 / 8**0.5),
-        ("constant(3),slow(4,1)", 12.0, 0.0),
-        ("constant(3),slow(4)", 3.0, 0.0),  # the last worker is slow
-    ],
-)
+@pytest.mark.parametrize(("text", "mean", "deviation"), ROWS["distributions"])
 def test_distributions_have_their_mean_and_deviation(
     text: str, mean: float, deviation: float
 ) -> None:
@@ -269,18 +225,7 @@ def test_formulas_of_the_documentation_predict_the_simulator(curve: Curve) -> No
     assert curve.simulate(100) == pytest.approx(curve.formula(100), rel=0.04)
 
 
-# --- resumed runs --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "more",
-    [
-        {"workers": 5, "delays": "exponential,slow(2),network(0.001)", "dtype": "float32"},
-        {"workers": 5, "protocol": "backup", "backup": 3, "delays": "exponential,network(0.1)"},
-        {"place": "layers:3", "micro_batches": 2, "delays": "exponential"},
-        {"place": "layers:2", "workers": 4, "delays": "exponential"},
-    ],
-)
+@pytest.mark.parametrize("more", ROWS["resumed runs"])
 def test_resumed_run_equals_the_uninterrupted_run(more: dict[str, Any], tmp_path: Any) -> None:
     graph = cgprimer.networks.mlp("4-6-6-5-2")
     data = with_random_truth(graph, 60)
@@ -293,9 +238,6 @@ def test_resumed_run_equals_the_uninterrupted_run(more: dict[str, Any], tmp_path
     assert again.team["times"] == pytest.approx(whole.team["times"], rel=1e-12)
     assert again.team["seconds"] == whole.team["seconds"]
     assert sorted(again.team["spans"]) == sorted(whole.team["spans"])
-
-
-# --- errors --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -325,14 +267,7 @@ def test_gradient_that_is_not_finite_ends_the_run_with_its_sample() -> None:
     assert caught.value.run.steps == 1
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("drawn", 3), ("drawn", [1]), ("drawn", [-1, 1]), ("pending", ["a"]), ("times", []),
-        ("seconds", {}), ("seconds", {"compute": [1.0]}), ("spans", 3), ("staleness", [["a", 1]]),
-        ("clock", "x"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("key", "value"), ROWS["changed run files"])
 def test_changed_run_file_is_rejected(key: str, value: Any, tmp_path: Any) -> None:
     run = cgprimer.train(LINE, PAIR, workers=2, **PLAIN)
     run.team = {**run.team, key: value}

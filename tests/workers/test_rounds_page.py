@@ -20,7 +20,7 @@ from cgprimer.training.distributed.worker_record import (
 from cgprimer.visualization.pages.rounds.rounds_page import list_events, rounds_page
 from tests.approval import approved, refused
 from tests.cli.cli_tools import bad, good
-from tests.workers.worker_tools import LINE, PAIR, PLAIN
+from tests.workers.worker_tools import LINE, PAIR, PLAIN, ROWS
 
 DATA = cgprimer.make_dataset(LINE, truth={"k": 3.0}, samples=60)
 
@@ -43,11 +43,7 @@ def test_events_show_the_parameters_of_each_step(protocol: str) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [
-        {"protocol": "backup", "delays": "1,1,5"},
-        {"protocol": "async", "delays": "constant,dies(1.5,4)"},
-        {"workers": None, "place": "layers:2", "micro_batches": 2, "batch_size": 10},
-    ],
+    ROWS["events"],
     ids=["backup", "async", "layers"],
 )
 def test_events_have_their_times(options: dict[str, Any]) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import cgprimer
 from cgprimer.training.runs import TrainingRun
+from tests.checking.submissions import read_rows
+
+ROWS = read_rows(Path(__file__).with_name("tables.txt"))
 
 LINE = cgprimer.parse("xw = k*x")
 PAIR = cgprimer.Dataset.from_arrays({"x": [1.0, 2.0]}, {"xw": [3.0, 6.0]})
