@@ -20,26 +20,6 @@ PEERS = (
 )  # fmt: skip
 
 
-def create_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.benchmarks",
-        description="Measure the tables of docs/internals/performance.md.",
-        epilog=f"Sections: {', '.join(SECTIONS)}.",
-    )
-    parser.add_argument("sections", nargs="*", metavar="SECTION", help="All sections by default.")
-    parser.add_argument("--quick", action="store_true", help="Measure the smallest sizes.")
-    parser.add_argument(
-        "--budget", type=float, metavar="SECONDS", help="Time per contestant, default 2."
-    )
-    parser.add_argument(
-        "--record", action="store_true", help="Write the figures to results.json and the page."
-    )
-    parser.add_argument(
-        "--write-page", action="store_true", help="Write the page again, without measuring."
-    )
-    return parser
-
-
 def load_section(name: str) -> Any:
     """Return the module of a section, which has ``TABLES`` and ``measure_cells``."""
     return import_module(f"{__package__}.sections.{name}")
@@ -57,7 +37,22 @@ def hold_to_threads(threads: int) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = create_parser()
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.benchmarks",
+        description="Measure the tables of docs/internals/performance.md.",
+        epilog=f"Sections: {', '.join(SECTIONS)}.",
+    )
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help="All sections by default.")
+    parser.add_argument("--quick", action="store_true", help="Measure the smallest sizes.")
+    parser.add_argument(
+        "--budget", type=float, metavar="SECONDS", help="Time per contestant, default 2."
+    )
+    parser.add_argument(
+        "--record", action="store_true", help="Write the figures to results.json and the page."
+    )
+    parser.add_argument(
+        "--write-page", action="store_true", help="Write the page again, without measuring."
+    )
     options = parser.parse_args(arguments)
     for name in options.sections:
         if name not in SECTIONS:

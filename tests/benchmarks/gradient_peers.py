@@ -7,7 +7,7 @@ Each function prepares the data in the best form for its library. An ``ImportErr
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -29,9 +29,16 @@ def cgprimer_engine(work: Workload, engine: str) -> Contestant:
     return Contestant(lambda: call(start), lambda r: (r[0], [r[1][n] for n in work.parameters]))
 
 
-def engines() -> list[str]:
-    """Return the engines of cgprimer that this machine can run."""
-    return [engine.name for engine in cgprimer.engines() if engine.available]
+def contestants(
+    own: Callable[..., Contestant],
+    peers: Mapping[str, Callable[..., Contestant]],
+    work: Workload,
+    *batch: int,
+) -> dict[str, Callable[[], Contestant]]:
+    """Return the engines of cgprimer that this machine can run, and the other libraries."""
+    engines = [engine.name for engine in cgprimer.engines() if engine.available]
+    makers = {f"cgprimer {name}": partial(own, work, name, *batch) for name in engines}
+    return makers | {peer: partial(prepare, work, *batch) for peer, prepare in peers.items()}
 
 
 def skip_unless(condition: object, reason: str) -> None:
@@ -118,18 +125,13 @@ def numba_fused(work: Workload) -> Contestant:
 
 @dataclass(frozen=True)
 class Form:
-    """A loss that any library of arrays can compute and differentiate.
+    """A loss that any library of arrays can compute and differentiate."""
 
-    Attributes:
-        start: The parameters.
-        data: The inputs, followed by the target.
-        loss: Return the loss from a module (torch, jax.numpy), parameters and data.
-        vector: Return the gradients as one vector, in the order of the reference.
-    """
-
-    start: Sequence[Array]
-    data: Sequence[Array]
+    start: Sequence[Array]  # the parameters
+    data: Sequence[Array]  # the inputs, followed by the target
+    # The loss from a module (torch, jax.numpy), parameters and data.
     loss: Callable[[Any, Sequence[Any], Sequence[Any]], Any]
+    # The gradients as one vector, in the order of the reference.
     vector: Callable[[Sequence[Array]], Array]
 
 

@@ -31,55 +31,34 @@ class Skipped(Exception):
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of a run.
+    """Settings of a run."""
 
-    Attributes:
-        quick: Measure the smallest sizes, to see that everything works.
-        budget: Seconds of measuring per contestant.
-    """
-
-    quick: bool = False
-    budget: float = 2.0
+    quick: bool = False  # measure the smallest sizes, to see that everything works
+    budget: float = 2.0  # seconds of measuring per contestant
 
 
 @dataclass
 class Contestant:
-    """A contestant with prepared data.
+    """A contestant with prepared data."""
 
-    Attributes:
-        run: Compute the result once, and return when the result is complete.
-        read: Return the loss and the gradient from what ``run`` returned; None if there is nothing
-            to compare.
-        samples: The number of samples of a run, None for all samples.
-        scale: The factor from the measured time to the time of all samples.
-    """
-
-    run: Callable[[], Any]
-    read: Callable[[Any], Result] | None = None
-    samples: int | None = None
-    scale: float = 1.0
+    run: Callable[[], Any]  # computes the result once, and returns when it is complete
+    read: Callable[[Any], Result] | None = None  # the result of a run; None: nothing to compare
+    samples: int | None = None  # of a run, None for all samples
+    scale: float = 1.0  # from the measured time to the time of all samples
 
     def result(self) -> Result:
-        """Run, and return the loss and the gradient."""
         assert self.read is not None
         return self.read(self.run())
 
 
 @dataclass
 class Figure:
-    """The content of a cell: the least time in seconds, or another number.
+    """The content of a cell: the least time in seconds, or another number."""
 
-    Attributes:
-        value: The number, None if ``note`` says why there is none.
-        median: The median time of ``runs`` runs.
-        scaled: Whether the time was measured on a part of the samples.
-        note: The reason for a missing number.
-    """
-
-    value: float | None = None
-    median: float | None = None
+    value: float | None = None  # None if ``note`` says why there is no number
+    median: float | None = None  # of the times of ``runs`` runs
     runs: int = 0
-    scaled: bool = False
+    scaled: bool = False  # whether the time was measured on a part of the samples
     note: str = ""
 
 
@@ -201,7 +180,6 @@ def measure(
 
 
 def _reason(error: Exception) -> str:
-    """Return why a contestant has no time."""
     if isinstance(error, ImportError):
         return f"skipped: {error.name} is not installed"
     kind = "" if isinstance(error, Skipped) else f"{type(error).__name__}: "
@@ -223,6 +201,5 @@ def one_row(figures: Mapping[str, Figure], *labels: str, table: int = 0) -> Iter
 
 
 def child_processor_time() -> float:
-    """Return the processor time of all finished child processes."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime

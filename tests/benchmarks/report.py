@@ -9,6 +9,7 @@ import os
 import platform
 import re
 import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
@@ -20,6 +21,8 @@ from .harness import Cell, Figure
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "internals" / "performance.md"
 RESULTS = Path(__file__).with_name("results.json")  # the figures of the page
+PROGRAMS = Path(__file__).with_name("programs")
+COMMAND = str(Path(sys.executable).with_name("cgprimer"))
 PACKAGES = (
     "numpy", "scipy", "pandas", "llvmlite", "numba", "jax", "torch", "casadi", "autograd",
     "micrograd", "ComputationalGraphPrimer",
@@ -43,17 +46,11 @@ def fixed(digits: int) -> Format:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of a section.
+    """A table of a section."""
 
-    Attributes:
-        labels: The headings of the columns that label the rows.
-        columns: The headings of the columns of figures, with the formats of their cells.
-        left_aligned: The number of left-aligned columns, None for all columns of labels.
-    """
-
-    labels: tuple[str, ...]
-    columns: Mapping[str, Format]
-    left_aligned: int | None = None
+    labels: tuple[str, ...]  # the headings of the columns that label the rows
+    columns: Mapping[str, Format]  # the headings of the columns of figures, with their formats
+    left_aligned: int | None = None  # the number of left-aligned columns, None for all labels
 
     def to_markdown(self, cells: Sequence[Cell]) -> str:
         """Return the table; a row without any figure is left out."""
@@ -121,7 +118,6 @@ def replace_machines(page: str, machines: Mapping[str, str]) -> str:
 
 
 def load_results() -> dict[str, Any]:
-    """Return the recorded machine and cells of each section."""
     return json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
 
 
@@ -137,7 +133,6 @@ def save_results(name: str, cells: Sequence[Cell], machine: str) -> None:
 
 
 def recorded_cells(result: Mapping[str, Any]) -> list[Cell]:
-    """Return the cells of a section from its recorded form."""
     return [
         Cell(tuple(cell["row"]), cell["column"], Figure(**cell["figure"]), cell["table"])
         for cell in result["cells"]
@@ -145,7 +140,6 @@ def recorded_cells(result: Mapping[str, Any]) -> list[Cell]:
 
 
 def section_tables(tables: Sequence[Table], cells: Sequence[Cell]) -> list[str]:
-    """Return the tables of a section as Markdown."""
     return [
         table.to_markdown([cell for cell in cells if cell.table == index])
         for index, table in enumerate(tables)

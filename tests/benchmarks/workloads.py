@@ -19,7 +19,7 @@ import numpy as np
 
 import cgprimer
 
-from .harness import Result
+from .harness import Array, Result
 
 KINDS = ("add", "mul", "div", "pow", "sin", "exp", "tanh")
 LARGEST = 3.0  # bound of the absolute values
@@ -92,7 +92,6 @@ def random_expressions(operations: int) -> list[str]:
     return lines
 
 
-Array = Any
 Function = Callable[[Any, Sequence[Any], Sequence[Any]], Any]
 LECTURE = ("xx=xa^2", "xy=ab*xx+ac*xa", "xz=bc*xx+xy", "xw=cd*xx+xz^3")
 LECTURE_TRUTH = {"ab": 1.0, "bc": 2.0, "cd": 3.0, "ac": 4.0}
@@ -101,26 +100,16 @@ LECTURE_START = {"ab": 0.3, "bc": 0.5, "cd": 0.1, "ac": 0.7}
 
 @dataclass(eq=False)
 class Workload:
-    """A graph with data.
+    """A graph with data."""
 
-    Attributes:
-        name: The heading of its column in the tables.
-        expressions: The graph, in the language of cgprimer.
-        inputs, parameters: The names, in the order in which contestants receive the values.
-        columns: For each input, its values in float64.
-        target: The target of the only output, the last expression.
-        start: The values of the parameters.
-        layers: The widths of a tanh network, empty for other graphs.
-    """
-
-    name: str
-    expressions: tuple[str, ...]
-    inputs: tuple[str, ...]
-    parameters: tuple[str, ...]
-    columns: dict[str, Array]
-    target: Array
-    start: Array
-    layers: tuple[int, ...] = ()
+    name: str  # the heading of its column in the tables
+    expressions: tuple[str, ...]  # the graph, in the language of cgprimer
+    inputs: tuple[str, ...]  # in the order in which contestants receive the values
+    parameters: tuple[str, ...]  # in this order, too
+    columns: dict[str, Array]  # for each input, its values in float64
+    target: Array  # of the only output, the last expression
+    start: Array  # the values of the parameters
+    layers: tuple[int, ...] = ()  # the widths of a tanh network, empty for other graphs
 
     @property
     def samples(self) -> int:
@@ -231,7 +220,6 @@ def network(name: str, layers: tuple[int, ...], samples: int) -> Workload:
 
 
 def random_graph(name: str, operations: int, samples: int) -> Workload:
-    """Create a random graph of mixed operations."""
     expressions = random_expressions(operations)
     graph = cgprimer.parse("\n".join(expressions))
     random, inputs = np.random.default_rng(2), tuple(sorted(graph.inputs))

@@ -17,14 +17,9 @@ from cgprimer.training.optimizers import SGD
 
 from ..gradient_peers import jax_gradient, network_form, torch_gradient
 from ..harness import THREADS, Array, Cell, Contestant, Result, Settings, measure, one_row_each
-from ..report import Table, milliseconds
+from ..report import PROGRAMS, Table, milliseconds
 
-TEXT = """
-input x[784]; parameter W1[784,128], b1[128], W2[128,10], b2[10]
-h = relu(x @ W1 + b1)
-y = h @ W2 + b2
-output y
-"""
+TEXT = (PROGRAMS / "relu_network.cg").read_text()
 TABLES = (
     Table(("function", "contestant"), {"time": milliseconds}),
     Table(("network and samples", "contestant"), {"time": milliseconds}),
@@ -219,7 +214,6 @@ def quaternion_matrix(parts: Any) -> Any:
 
 
 def quaternion_layer(parts: Any, q: Any) -> Any:
-    """Return a linear layer of quaternions."""
     return quaternion_matrix(parts) @ q
 
 

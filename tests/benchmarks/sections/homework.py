@@ -3,37 +3,20 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from ..harness import Cell, Figure, Settings, child_processor_time, one_row, report_progress
-from ..report import Table, fixed
+from ..report import COMMAND, PROGRAMS, Table, fixed
 
 TABLES = (Table(("task",), {"elapsed time": fixed(2), "processor time": fixed(2)}),)
 GRAPH = "xh = tanh(p*xa + q); xo = sigmoid(r*xh + s*xb); xw = t*xo^2 + u*xa*xb + v + k*xh"
-RIGHT = """\
-from math import cosh, exp, tanh
-def gradient(xa, xb, p, q, r, s, t, u, v, k):
-    h = tanh(p*xa + q)
-    o = 1/(1 + exp(-(r*h + s*xb)))
-    do = 2*t*o*o*(1 - o)
-    dh = (do*r + k)/cosh(p*xa + q)**2
-    return {"p": dh*xa, "q": dh, "r": do*h, "s": do*xb, "t": o*o, "u": xa*xb, "v": 1.0, "k": h}
-"""
+RIGHT = (PROGRAMS / "right_submission.py.txt").read_text()
 # Each wrong submission lacks one of these factors.
-MISTAKES = [
-    RIGHT.replace(text, replacement)
-    for text, replacement in (
-        ("*(1 - o)", ""),
-        ("2*", ""),
-        ("/cosh(p*xa + q)**2", ""),
-        (" + k", ""),
-        ("*xa,", ","),
-    )
-]
+FACTORS = {"*(1 - o)": "", "2*": "", "/cosh(p*xa + q)**2": "", " + k": "", "*xa,": ","}
+MISTAKES = [RIGHT.replace(text, replacement) for text, replacement in FACTORS.items()]
 
 
 def measure_cells(settings: Settings) -> Iterator[Cell]:
@@ -66,10 +49,9 @@ def measure_cells(settings: Settings) -> Iterator[Cell]:
 
 def _run_command(label: str, command: str, folder: Path) -> Iterator[Cell]:
     report_progress(label)
-    program = str(Path(sys.executable).with_name("cgprimer"))
     begin, used = time.perf_counter(), child_processor_time()
     process = subprocess.run(
-        [program, *command.split()], cwd=folder, capture_output=True, text=True, check=False
+        [COMMAND, *command.split()], cwd=folder, capture_output=True, text=True, check=False
     )
     figures = {
         "elapsed time": Figure(time.perf_counter() - begin, runs=1),

@@ -10,14 +10,13 @@ import contextlib
 import io
 import os
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 import cgprimer
 
-from ..gradient_peers import engines, lecture_gradient, lecture_sums, skip_unless
+from ..gradient_peers import contestants, lecture_gradient, lecture_sums, skip_unless
 from ..harness import THREADS, Cell, Contestant, Settings, measure, one_row_each
 from ..report import Table, milliseconds
 from ..workloads import LECTURE, LECTURE_TRUTH, Workload, create_workload
@@ -150,14 +149,11 @@ PEERS: dict[str, Callable[[Workload, int], Contestant]] = {
     "micrograd": micrograd_loop,
     "ComputationalGraphPrimer": original_module,
 }
-
-
 BATCHES = {"1 sample per step": 1, "50 samples per step": 50}
 TABLES = (Table(("contestant",), dict.fromkeys(BATCHES, milliseconds)),)
 
 
 def train_call(work: Workload, engine: str, batch: int, epochs: int = 1) -> Contestant:
-    """Prepare a whole call of ``cgprimer.train``."""
     data, start = work.dataset, work.start_by_name
 
     def run() -> cgprimer.TrainingRun:
@@ -172,10 +168,7 @@ def train_call(work: Workload, engine: str, batch: int, epochs: int = 1) -> Cont
 def measure_cells(settings: Settings) -> Iterator[Cell]:
     work = create_workload("W1", samples=100 if settings.quick else 10_000)
     for column, batch in BATCHES.items():
-        makers: dict[str, Callable[[], Contestant]] = {
-            f"cgprimer {engine}": partial(train_call, work, engine, batch) for engine in engines()
-        }
-        makers |= {peer: partial(prepare, work, batch) for peer, prepare in PEERS.items()}
+        makers = contestants(train_call, PEERS, work, batch)
         expected = train_call(work, "numpy", batch).result()
         figures = measure(makers, settings.budget, expected=expected, tolerance=1e-8)
         yield from one_row_each(figures, column=column)

@@ -12,30 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..harness import Cell, Figure, Settings, report_progress
-from ..report import ROOT, Table, milliseconds
+from ..report import PROGRAMS, ROOT, Table, milliseconds
 from ..workloads import create_workload
 
 COLUMNS = ("warm cache", "cold cache", "second call")
 TABLES = (Table(("workload",), dict.fromkeys(COLUMNS, milliseconds)),)
 NAMES = ("W1", "M1", "M2", "r1k", "r10k", "r100k")
-
-# The graph is already lowered, so the time begins where a user asks for the gradient.
-SCRIPT = """
-import json, pickle, sys, time
-import cgprimer
-cgprimer.loss_and_gradient, cgprimer.Dataset, cgprimer.tape
-with open(sys.argv[1], "rb") as file:
-    expressions, columns, targets, start = pickle.load(file)
-graph = cgprimer.parse(expressions)
-cgprimer.tape(graph)
-data = cgprimer.Dataset.from_arrays(columns, targets)
-begin = time.perf_counter()
-call = cgprimer.loss_and_gradient(graph, data, engine="cpu")
-call(start)
-first = time.perf_counter()
-call(start)
-print(json.dumps([first - begin, time.perf_counter() - first]))
-"""
+SCRIPT = (PROGRAMS / "first_gradient.py.txt").read_text()
 
 
 def measure_cells(settings: Settings) -> Iterator[Cell]:

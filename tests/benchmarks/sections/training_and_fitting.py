@@ -32,7 +32,7 @@ from ..harness import (
     one_row_each,
     report_progress,
 )
-from ..report import Table, fixed, milliseconds
+from ..report import PROGRAMS, Table, fixed, milliseconds
 from ..workloads import create_workload
 from .stochastic_gradient_descent import numba_loop, train_call
 
@@ -66,14 +66,7 @@ READERS = {
     "graph = cgprimer.parse('y = a*x1 + b*x2 + c*x3 + d*x4')\n"
     "read = lambda p: cgprimer.train(graph, p, epochs=1)",
 }
-READ_SCRIPT = """
-import sys, time
-{reader}
-read(sys.argv[2])  # a few rows, so that imports do not count
-begin = time.process_time()
-read(sys.argv[1])
-print(time.process_time() - begin)
-"""
+READ_SCRIPT = (PROGRAMS / "read_file.py.txt").read_text()
 
 
 def measure_cells(settings: Settings) -> Iterator[Cell]:
@@ -163,9 +156,8 @@ def _certified_problem(name: str, start: str, settings: Settings) -> Iterator[Ce
     x, y = (np.asarray(data.columns[column]) for column in (variable, output))
 
     def model(points: np.ndarray, *values: float) -> np.ndarray:
-        return graph.evaluate({variable: points, **dict(zip(certified, values, strict=True))})[
-            output
-        ]
+        parameters = dict(zip(certified, values, strict=True))
+        return graph.evaluate({variable: points, **parameters})[output]
 
     def run_scipy() -> np.ndarray:
         with warnings.catch_warnings():

@@ -7,37 +7,23 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 
 from ..harness import Cell, Contestant, Settings, measure, one_row_each
-from ..report import ROOT, Table, milliseconds
+from ..report import COMMAND, PROGRAMS, ROOT, Table, milliseconds
 
 TABLES = (Table(("command",), {"time": milliseconds}),)
-LECTURE, SINE = (str(ROOT / "examples" / name) for name in ("lecture.cg", "sine.cg"))
-# The text of the row, and the arguments that it leaves out.
-COMMANDS = {
-    "cgprimer --help": [],
-    "cgprimer grad": [LECTURE],
-    "cgprimer draw": [LECTURE, "-o", "lecture.png"],
-    "cgprimer draw --adjoints": [LECTURE, "-o", "lecture.png"],
-    "cgprimer compare": [LECTURE],
-    "cgprimer step": [LECTURE, "--force", "-o", "lecture.html"],
-    "cgprimer plot error": [SINE, "-o", "sine.png"],
-    "cgprimer plot surface": [LECTURE, "-o", "lecture.png"],
-    "cgprimer train --epochs 0": [LECTURE],
-    "cgprimer train --engine auto": [LECTURE],
-    "cgprimer train --engine numpy": [LECTURE],
-}
+# The text of a row, and the arguments that it leaves out.
+COMMANDS = (PROGRAMS / "commands.txt").read_text().splitlines()
 
 
 def measure_cells(settings: Settings) -> Iterator[Cell]:
-    program = str(Path(sys.executable).with_name("cgprimer"))
     commands = {
         f'python -c "import {name}"': [sys.executable, "-c", f"import {name}"]
         for name in ("click", "numpy")
     }
-    for text, arguments in COMMANDS.items():
-        commands[text] = [program, *text.split()[1:], *arguments]
+    for text, arguments in (line.split(" |") for line in COMMANDS):
+        paths = [word.replace("examples/", f"{ROOT}/examples/") for word in arguments.split()]
+        commands[text] = [COMMAND, *text.split()[1:], *paths]
     if settings.quick:
         commands = {name: commands[name] for name in ("cgprimer --help", "cgprimer grad")}
     with tempfile.TemporaryDirectory() as folder:
