@@ -47,7 +47,7 @@ TESTS = {
         "tests/lecture",
         "tests/test_homework_notebooks.py",
     ),
-    "cli": ("tests/cli", "tests/interface"),
+    "cli": ("tests/cli", "tests/interface", "tests/pages/test_live_pages.py"),
 }
 SECONDS = 900  # more than any stage takes: a mutant that takes longer hangs, which counts as caught
 MAX_TEST_IDS = 150  # of the tests that run a mutated line; a longer command line is slow to collect

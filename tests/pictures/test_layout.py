@@ -19,6 +19,7 @@ from cgprimer.visualization.diagrams.diagram_figure import draw_diagram
 from cgprimer.visualization.diagrams.geometry import Box, Point, sample_line
 from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
 from cgprimer.visualization.diagrams.layer_summary import READABLE, is_readable, summarize
+from cgprimer.visualization.diagrams.part_frames import format_header_lines
 from cgprimer.visualization.diagrams.slide_layout import SlideLayout, slide_layout
 from cgprimer.visualization.diagrams.text_layout import round_results, wrap_expression
 from cgprimer.visualization.diagrams.theme import DETAIL_SIZE, READABLE_SIZE
@@ -369,7 +370,14 @@ def check_positions(diagram: Diagram, drawn: Picture) -> None:
                 if abs(x - dx - box.x) <= box.width / 2 and abs(y - dy - box.y) <= box.height / 2
             ]  # fmt: skip
             assert squeeze(inside) == squeeze(lines) == squeeze([edge.label])
-    for frame, wanted_frame in zip(drawn.frames, layout.frames, strict=True):
+    for part, frame, wanted_frame in zip(diagram.parts, drawn.frames, layout.frames, strict=True):
+        name = format_header_lines(part)[0]
+        assert any(
+            name in text
+            and abs(x - frame.x) <= frame.width / 2
+            and 0 <= y - frame.y + frame.height / 2 <= 40
+            for text, (x, y) in drawn.texts
+        )
         around = wanted_frame.translate(dx, dy)
         found = (frame.x, frame.y, frame.width, frame.height)
         assert found == pytest.approx((around.x, around.y, around.width, around.height), abs=0.11)

@@ -192,7 +192,7 @@ SURFACES: dict[str, Callable[[], Figure]] = {
     "edge": lambda: surface(**EDGE),
     "no finite loss": lambda: surface(UNDEFINED, grid=9),
     "no finite loss in 3-D": lambda: surface(UNDEFINED, in_3d=True, grid=9),
-    "flat": lambda: surface(loss="0*out"),
+    "flat": lambda: surface(loss="0*out", optimizers="sgd", steps=2),
     "flat in 3-D": lambda: surface(loss="0*out", in_3d=True),
     "negative": lambda: surface(loss="out*target - 5"),
     "negative in 3-D": lambda: surface(loss="out*target - 5", in_3d=True),
