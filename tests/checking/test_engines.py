@@ -87,7 +87,7 @@ def test_other_right_engines_are_not_accused(engine: Submission) -> None:
 # --- mistakes -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("engine", sample(select(r"(?!right).*: \d+"), 12), ids=str)
+@pytest.mark.parametrize("engine", sample(select(r"(?!right).*: \d+"), 16), ids=str)
 def test_a_mistake_is_named_and_no_right_number_is_shown(engine: Submission) -> None:
     result = cgprimer.check_engine(engine.define(), int(engine.note))
     assert result.mistakes[0] == engine.mistake
@@ -251,14 +251,14 @@ def test_the_command(solution: Path) -> None:
     draw = ("check", "engine", file, "--trace", "-e", "y = x*x + x", "--draw", "graph.svg")
     assert re.search(r"x +2 +5", here(*draw, cwd=folder).stdout)
     assert (folder / "graph.svg").stat().st_size > 1000
-    for wrong in (draw, ("check", "engine", "--about"), ("check", "engine", file, "--stage", 12)):
+    for wrong in (("check", "engine", "--about"), ("check", "engine", file, "--stage", 12)):
         assert here(*wrong, cwd=folder).returncode == 2
 
 
 # --- hostile engines and answers ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("engine", sample(select(".*: hostile .*"), 12), ids=str)
+@pytest.mark.parametrize("engine", sample(select(".*: hostile .*"), 18), ids=str)
 def test_a_hostile_engine_is_a_result(engine: Submission) -> None:
     result = cgprimer.check_engine(engine.define())
     assert result.failure is None
@@ -327,7 +327,7 @@ def list_answers() -> Iterator[tuple[Stage, list[Any]]]:
         yield stage, list(asked.by_stage[stage.number])
 
 
-@pytest.mark.parametrize("rounds", [3, pytest.param(800, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rounds", [1, pytest.param(150, marks=pytest.mark.slow)])
 def test_forged_answers_are_judged(rounds: int) -> None:
     draw = random.Random(0)
     for stage, answers in list_answers():
@@ -365,7 +365,7 @@ def test_answers_of_any_structure_get_a_result(kind: str, monkeypatch: pytest.Mo
         return replace(answers, values=tuple(values))
 
     monkeypatch.setattr(sandbox, "_run_notebook", forge)
-    for _ in range(20):
+    for _ in range(8):
         json.dumps(check(names).to_dict())
 
     def lose(names: Any, requests: Any, driver: Any) -> sandbox.Answers:
