@@ -12,6 +12,7 @@ import doctest
 import fnmatch
 import io
 import json
+import linecache
 import math
 import re
 import shlex
@@ -151,9 +152,11 @@ def run_python(text: str, names: dict[str, object], where: str, found: list[Mism
 
 def printed_by(source: str, mode: str, names: dict[str, object]) -> str:
     """Run a program; returns what it prints, and the error with which it ends."""
+    file = f"<example {len(linecache.cache)}>"
+    linecache.cache[file] = (len(source), None, source.splitlines(), file)  # read by messages
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         try:
-            exec(compile(source, "<example>", mode), names)  # noqa: S102 - the documentation is ours
+            exec(compile(source, file, mode), names)  # noqa: S102 - the documentation is ours
         except Exception as error:
             message = "".join(traceback.format_exception_only(error))
             print(f"Traceback (most recent call last):\n    ...\n{message}", end="")
