@@ -93,7 +93,7 @@ def differentiate(
 
 
 def _find_adjoint_keys(value: Mapping[int, int], active: Sequence[bool]) -> dict[int, int]:
-    """Return for each active value of the tape the first one with the same value in the builder.
+    """Map each active tape value to the first tape value that is equal to it in the builder.
 
     Simplification merges ``-(-x)`` and ``x``. Such values have one adjoint: with two, ``x`` would
     get the contributions to ``-(-x)`` as well as what reaches it through the negations.

@@ -309,7 +309,7 @@ class Builder:
         )
 
     def _select_needed_contributions(self, needed: list[bool]) -> list[Contribution]:
-        """Return the contributions to final totals that are needed or are named constants."""
+        """Return the contributions whose final total is needed or is a named constant."""
         # A constant that has a name, such as bar_xw = -1, is printed with its contributions.
         named_constants = {i for i in self.names.values() if i in self._value_of}
         selected = []

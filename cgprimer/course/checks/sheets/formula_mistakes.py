@@ -131,8 +131,9 @@ def _name_missing_term(blank: Blank) -> str:
 def _multiply_derivatives(tree: Expression, blank: Blank) -> Iterator[tuple[str, Expression]]:
     """Yield the wrong formula ``f'*g'`` for the tangent of ``f*g``, or ``f'/g'`` for ``f/g``."""
     tangents = [Name(n) for n in names_in(tree) if parse_internal(n).kind == "dot"]
-    if blank.operation in ("mul", "div") and _get_kind(blank) == "dot":
-        for pair in (tangents, tangents[::-1]):  # of two operands: u*u has a single term
+    is_product = blank.operation in ("mul", "div") and _get_kind(blank) == "dot"
+    if is_product and len(tangents) == 2:  # for u*u, the tangent contains only one
+        for pair in (tangents, tangents[::-1]):
             yield _name_missing_term(blank), Apply(blank.operation, tuple(pair))
 
 
