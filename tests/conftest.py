@@ -5,7 +5,11 @@ where a test does not say how many.
 """
 
 import os
+import shutil
 import signal
+import subprocess
+import tarfile
+import tempfile
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -74,3 +78,28 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]
 def pytest_sessionfinish() -> None:
     if APPROVALS.rewriting:
         APPROVALS.save()
+
+
+PYODIDE = "314.0.7"
+
+
+@pytest.fixture(scope="session")
+def pyodide_folder() -> Path:
+    """Return the folder of npm's package pyodide: $CGPRIMER_PYODIDE, or a cached download."""
+    if named := os.environ.get("CGPRIMER_PYODIDE"):
+        return Path(named)
+    folder = Path(tempfile.gettempdir()) / f"cgprimer-pyodide-{PYODIDE}"
+    if folder.is_dir():
+        return folder
+    if not (npm := shutil.which("npm")):
+        pytest.skip("npm is not installed, and CGPRIMER_PYODIDE names no folder with pyodide.mjs")
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        command = [npm, "pack", f"pyodide@{PYODIDE}", "--pack-destination", scratch]
+        packed = subprocess.run(command, capture_output=True, text=True, check=False)
+        if packed.returncode:
+            pytest.skip(f"npm cannot download pyodide: {packed.stderr[-300:]}")
+        with tarfile.open(Path(scratch) / f"pyodide-{PYODIDE}.tgz") as archive:
+            archive.extractall(scratch, filter="data")
+        if not folder.is_dir():  # else another process was faster
+            Path(scratch, "package").rename(folder)
+    return folder

@@ -1,0 +1,5 @@
+"""The playground: a page that runs cgprimer in the browser, and the Python code behind the page.
+
+It may import everything above `course`. `playground_session.py` answers the requests of the page
+and is the place to start reading. `playground_views.py` computes the answers.
+"""

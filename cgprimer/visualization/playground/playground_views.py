@@ -1,0 +1,431 @@
+"""The views of the playground: each computes the answer to one kind of request.
+
+A view is a function of the request's arguments (a dict without ``view``) and returns built-in
+types, or arrays that `encode_value` encodes. The arguments of most views are those of a graph
+request: ``text``, and optionally ``at`` (numbers by name), ``of`` (a name; by default the first
+output) and ``wrt`` (a list of names). Unknown arguments are errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from cgprimer.analysis.comparison import compare
+from cgprimer.analysis.scalar_points import complete_point
+from cgprimer.analysis.trace import Trace, trace
+from cgprimer.core.derivatives import compute_derivatives, resolve_output, resolve_wrt
+from cgprimer.core.evaluation.graph_cache import compute_once
+from cgprimer.core.graph import ExpressionGraph, parse
+from cgprimer.core.language.syntax_tree import Apply, operator_name, postorder
+from cgprimer.core.operations.primitive_registry import FUNCTIONS
+from cgprimer.errors import UsageError, join_names
+from cgprimer.support.example_files import load_examples
+from cgprimer.support.type_checks import check_type
+from cgprimer.support.validation import check_choice
+from cgprimer.tapes import differentiate, values_of
+from cgprimer.tapes import tape as tape_of
+from cgprimer.visualization.diagrams.vertex_sweeps import (
+    compute_sweep_numbers,
+    compute_tangents,
+    run_backward_sweep,
+)
+from cgprimer.visualization.pages.stepping.scene import Scene, build_scene
+from cgprimer.visualization.pages.stepping.step_values import encode_value
+
+Request = dict[str, Any]
+_GRAPH_ARGUMENTS = ("text", "at", "of", "wrt")
+_CACHED_TEXTS = 32
+_MAX_SAMPLES = 1_000  # of a curve
+_CONSTANTS = ("pi", "π", "e")  # names that readers may expect to be constants
+
+
+@dataclass(frozen=True)
+class GraphRequest:
+    """The arguments that most requests have: a graph, a point, and the derivatives to compute.
+
+    Attributes:
+        graph: the graph.
+        at: the requested values, keyed by name; other names keep their declared values.
+        target: the variable to differentiate.
+        wrt: the names with respect to which it is differentiated; None for the default.
+    """
+
+    graph: ExpressionGraph
+    at: Mapping[str, Any]
+    target: str
+    wrt: tuple[str, ...] | None
+
+    @property
+    def missing(self) -> list[str]:
+        """The inputs and parameters without a value."""
+        graph = self.graph
+        names = (*graph.inputs, *graph.parameters)
+        return [name for name in names if name not in self.at and name not in graph.declared_values]
+
+
+def read_graph_request(request: Request, *others: str) -> GraphRequest:
+    """Parse the text of a request, and check its point and its names.
+
+    Args:
+        request: the arguments of the view.
+        others: the names of arguments that only this view has.
+
+    Raises:
+        UsageError: an argument is unknown or has the wrong type.
+        SourceError: the text does not define a graph.
+
+    >>> read_graph_request({"text": "xb = p*xa; xc = p^2"}).target
+    'xb'
+    """
+    check_argument_names(request, *_GRAPH_ARGUMENTS, *others)
+    graph = parse_once(_read_text(request))
+    at, of, wrt = request.get("at"), request.get("of"), request.get("wrt")
+    check_type("at", at, (Mapping, type(None)), "an object with a number for each name")
+    check_type("of", of, (str, type(None)), "a name")
+    check_type("wrt", wrt, (list, str, type(None)), "a list of names")
+    if not graph.outputs:
+        raise UsageError("the graph is empty", hint="write a definition such as xw = ab*xa")
+    names = [wrt] if isinstance(wrt, str) else wrt
+    return GraphRequest(
+        graph,
+        at or {},
+        resolve_output(graph, of or graph.outputs[0]),
+        tuple(names) if names else None,
+    )
+
+
+def check_argument_names(request: Request, *names: str) -> None:
+    """Raise UsageError if a request has an argument that its view does not know."""
+    for name in request:
+        check_choice("argument", name, names)
+
+
+def _read_text(request: Request) -> str:
+    """Return the text of a request."""
+    text = request.get("text")
+    check_type("text", text, str, "a string")
+    return str(text)
+
+
+@lru_cache(_CACHED_TEXTS)
+def parse_once(text: str) -> ExpressionGraph:
+    """Parse a text, or return the graph of an earlier request, with its tapes and programs."""
+    return parse(text, name="text")
+
+
+def summarize(request: Request) -> dict[str, Any]:
+    """Summarize a graph: its names, declared values and functions.
+
+    Returns:
+        ``inputs`` and ``parameters``: lists of objects with ``name``, ``value`` (the declared
+        value or null) and ``shape`` (empty for a scalar); ``outputs``: names; ``variables``: the
+        names of all variables, in topological order; ``vertices``: the number of variables and
+        parameters; ``has_arrays``; ``functions``: the names of functions that are called;
+        ``missing``: the names without a value; ``notes``: sentences.
+
+    >>> summarize({"text": "input xa = 2; xw = tanh(ab*xa)"})["inputs"]
+    [{'name': 'xa', 'value': 2.0, 'shape': []}]
+    """
+    check_argument_names(request, "text")
+    graph = parse_once(_read_text(request))
+    return compute_once(graph, "playground summary", lambda: _summarize_graph(graph))
+
+
+def _summarize_graph(graph: ExpressionGraph) -> dict[str, Any]:
+    """Return the summary of a graph."""
+    values = graph.values
+
+    def describe(name: str) -> dict[str, Any]:
+        """Describe an input or a parameter."""
+        return {"name": name, "value": values.get(name), "shape": list(graph.shapes.get(name, ()))}
+
+    missing = [n for n in (*graph.inputs, *graph.parameters) if n not in values]
+    return {
+        "inputs": [describe(name) for name in graph.inputs],
+        "parameters": [describe(name) for name in graph.parameters],
+        "outputs": graph.outputs,
+        "variables": graph.variables,
+        "vertices": len(graph.variables) + len(graph.parameters),
+        "has_arrays": tape_of(graph).has_arrays,
+        "functions": _list_functions(graph),
+        "missing": missing,
+        "notes": _list_notes(graph, missing),
+    }
+
+
+def _list_functions(graph: ExpressionGraph) -> list[str]:
+    """Return the names of the functions that the expressions call, in alphabetical order."""
+    calls = (n for tree in graph.definitions.values() for n in postorder(tree))
+    names = {operator_name(node.primitive) for node in calls if isinstance(node, Apply)}
+    return sorted(names & FUNCTIONS.keys())
+
+
+def _list_notes(graph: ExpressionGraph, missing: list[str]) -> list[str]:
+    """Return sentences about a graph that a reader may not expect."""
+    notes = []
+    if missing:
+        notes.append(f"These names have no value: {join_names(missing)}.")
+    if len(graph.outputs) > 1:
+        notes.append(f"The graph has several outputs: {join_names(graph.outputs)}.")
+    notes += [
+        f"The language has no named constants: {name} is a parameter."
+        for name in _CONSTANTS
+        if name in graph.parameters and name not in graph.declared_values
+    ]
+    return notes
+
+
+def show_graph(request: Request) -> dict[str, Any]:
+    """Compute the picture of a graph, with values, derivatives and partials.
+
+    Arguments are those of a graph request, and ``method``: ``reverse`` (default) for adjoints of
+    all vertices, or ``forward`` for tangents with respect to the first name of ``wrt``.
+
+    Returns:
+        ``drawing``: positions as `encode_layout` returns them, in the order of ``vertices`` and
+        ``edges``; ``vertices``: objects with ``name``, ``role``, ``expression`` and ``shape``;
+        ``edges``: pairs of names, tail and head; ``target``; ``wrt``; ``kind``: ``adjoint`` or
+        ``tangent``; ``seed``: the name with respect to which tangents are computed, or null;
+        ``missing``: names without a value. If no value is missing: ``values`` and ``derivatives``
+        in the order of ``vertices``; ``partials`` and ``products`` (the contribution of an edge to
+        a derivative) in the order of ``edges``, null for edges between arrays; ``gradient``: the
+        derivatives of the target by name. Otherwise these fields are null.
+
+    >>> from cgprimer.visualization.playground.playground_views import compute_vertex_numbers
+    >>> request = read_graph_request({"text": "xw = ab*xa", "at": {"ab": 2, "xa": 3}})
+    >>> compute_vertex_numbers(request, build_graph_scene(request), "reverse")["derivatives"]
+    [2.0, 3.0, 1.0]
+    """
+    arguments = read_graph_request(request, "method")
+    method = check_choice("method", request.get("method") or "reverse", ("reverse", "forward"))
+    scene = build_graph_scene(arguments)
+    primal = tape_of(arguments.graph)
+    rows, numbers = scene.rows, dict.fromkeys(_NUMBERS)
+    if not arguments.missing:
+        numbers = compute_vertex_numbers(arguments, scene, method)
+    return {
+        "drawing": _draw_scene(arguments.graph, scene),
+        "vertices": [
+            {
+                "name": vertex.name,
+                "role": vertex.role,
+                "expression": _describe_vertex(arguments.graph, vertex.name, rows[vertex.row][1]),
+                "shape": list(primal.shapes[primal.index(vertex.name)]),
+            }
+            for vertex in scene.vertices
+        ],
+        "edges": scene.edges,
+        "target": scene.target,
+        "wrt": scene.wrt,
+        "kind": "adjoint" if method == "reverse" else "tangent",
+        "seed": None if method == "reverse" else scene.wrt[0],
+        "missing": arguments.missing,
+        **numbers,
+    }
+
+
+_NUMBERS = ("values", "derivatives", "partials", "products", "gradient")
+
+
+def _describe_vertex(graph: ExpressionGraph, name: str, role: str) -> str:
+    """Return the expression of a vertex as in the text, or its role."""
+    return graph.expression(name) if name in graph.definitions else role
+
+
+def build_graph_scene(arguments: GraphRequest) -> Scene:
+    """Select the vertices and edges that determine the requested derivatives."""
+    graph, target = arguments.graph, arguments.target
+    wrt = resolve_wrt(graph, arguments.wrt)
+    key = ("playground scene", target, wrt)
+    return compute_once(graph, key, lambda: build_scene(tape_of(graph), target, wrt))
+
+
+def _draw_scene(graph: ExpressionGraph, scene: Scene) -> dict[str, Any]:
+    """Lay out the vertices and edges, or return the layout of an earlier request."""
+    from cgprimer.visualization.pages.stepping.vertex_positions import (
+        WIDE,
+        encode_layout,
+        lay_out_scene,
+    )
+
+    key = ("playground drawing", scene.vertices, scene.edges)
+    return compute_once(graph, key, lambda: encode_layout(lay_out_scene(scene, label=WIDE)))
+
+
+def compute_vertex_numbers(arguments: GraphRequest, scene: Scene, method: str) -> dict[str, Any]:
+    """Compute the numbers at all vertices and edges of a picture, see `show_graph`."""
+    graph, target = arguments.graph, scene.target
+    point = complete_point(graph, arguments.at)
+    primal = tape_of(graph)
+    indices = [primal.index(vertex.name) for vertex in scene.vertices]
+    values = values_of(primal, point, roots=indices)
+    names = [vertex.name for vertex in scene.vertices]
+    partials: Mapping[Any, Any]
+    products: Mapping[Any, Any]
+    totals: Mapping[Any, Any]
+    if primal.has_arrays:
+        partials, products, totals = _compute_array_numbers(graph, point, scene, method)
+    else:
+        reverse = method == "reverse"
+        sweep = compute_sweep_numbers(
+            graph, point, of=target if reverse else None, wrt=None if reverse else scene.wrt[0]
+        )
+        partials, products, totals = sweep.partials, sweep.products, sweep.totals
+    requested = scene.wrt if method == "reverse" else scene.wrt[:1]
+    results = compute_derivatives(graph, point, (target,), requested, method).derivatives
+    empty = None if primal.has_arrays else 0.0
+    return {
+        "values": [_encode(values[index]) for index in indices],
+        "derivatives": [_encode(totals.get(name, empty)) for name in names],
+        "partials": [_encode(partials.get(edge, empty)) for edge in scene.edges],
+        "products": [_encode(products.get(edge, empty)) for edge in scene.edges],
+        "gradient": {name: _encode(results[target, name]) for name in requested},
+    }
+
+
+def _compute_array_numbers(
+    graph: ExpressionGraph, point: Mapping[str, Any], scene: Scene, method: str
+) -> tuple[Mapping[Any, Any], Mapping[Any, Any], Mapping[Any, Any]]:
+    """Compute the contributions and adjoints, or the tangents, of a graph with arrays."""
+    if method == "forward":
+        return {}, {}, compute_tangents(graph, point, scene.wrt[0])
+    sweep = run_backward_sweep(graph, point, scene.target)
+    ends = {
+        (sweep.names[tail], sweep.names[head]): value
+        for (tail, head), (_, value) in sweep.products.items()
+    }
+    return {}, ends, {sweep.names[index]: total for index, total in sweep.totals.items()}
+
+
+def _encode(value: Any) -> Any:
+    """Encode a number or an array; None stays None."""
+    if value is None:
+        return None
+    if isinstance(value, int) or getattr(value, "shape", None) == ():
+        return float(value)
+    return encode_value(value)
+
+
+def show_methods(request: Request) -> dict[str, Any]:
+    """Compare the methods of differentiation, and list their programs.
+
+    Arguments are those of a graph request.
+
+    Returns:
+        ``target``, ``value``, ``wrt`` and ``methods``: objects with ``method``, ``derivatives`` by
+        name, ``error`` (the largest relative error, or null if it is unknown), ``passes``,
+        ``operations``, ``refusal`` (empty, or a sentence), ``needs`` (a library that the method
+        requires, or null) and ``lines`` (the program).
+
+    >>> rows = show_methods({"text": "xw = ab*xa", "at": {"ab": 2, "xa": 3}})["methods"]
+    >>> [(row["method"], row["derivatives"]) for row in rows if row["method"] == "reverse"]
+    [('reverse', {'ab': 3.0})]
+    """
+    arguments = read_graph_request(request)
+    graph, target = arguments.graph, arguments.target
+    comparison = compare(graph, arguments.at, of=target, wrt=arguments.wrt)
+    names = tuple(dict.fromkeys(name.partition("[")[0] for name in comparison.wrt))
+    return {
+        "target": target,
+        "value": comparison.value,
+        "wrt": comparison.wrt,
+        "methods": [
+            {
+                "method": result.method,
+                "derivatives": result.derivatives,
+                "error": result.worst_error,
+                "passes": result.passes,
+                "operations": result.operations,
+                "refusal": result.refused,
+                "needs": "sympy" if "sympy" in result.refused else None,
+                "lines": []
+                if result.refused
+                else list_program_lines(graph, target, names, result.method),
+            }
+            for result in comparison.results
+        ],
+    }
+
+
+def list_program_lines(
+    graph: ExpressionGraph, target: str, wrt: tuple[str, ...], method: str
+) -> list[str]:
+    """Return the derivative program of a method as lines of text."""
+    program = differentiate(tape_of(graph), target, wrt, method=method)
+    return str(program).split("\n")
+
+
+def show_trace(request: Request) -> dict[str, Any]:
+    """Trace the evaluation of a variable.
+
+    Arguments are those of a graph request, and ``method``: ``reverse`` (default) for adjoints or
+    ``forward`` for tangents with respect to the first name of ``wrt``.
+
+    Returns:
+        ``target``, ``heading`` (of the column of derivatives), ``kind``, ``wrt`` (empty for
+        adjoints), and ``rows``: objects with ``name``, ``expression``, ``value`` and
+        ``derivative``; ``backward``: the same objects without derivatives, for arrays.
+
+    >>> request = {"text": "xw = ab*xa", "at": {"ab": 2, "xa": 3}, "method": "forward"}
+    >>> show_trace(request)["rows"][-1]
+    {'name': 'xw', 'expression': 'ab*xa', 'value': 6.0, 'derivative': 3.0}
+    """
+    arguments = read_graph_request(request, "method")
+    method = check_choice("method", request.get("method") or "reverse", ("reverse", "forward"))
+    graph = arguments.graph
+    wrt = resolve_wrt(graph, arguments.wrt)[0] if method == "forward" else None
+    return _encode_trace(trace(graph, arguments.at, of=arguments.target, wrt=wrt, method=method))
+
+
+def _encode_trace(result: Trace) -> dict[str, Any]:
+    """Encode the rows of a trace."""
+    rows = [
+        {
+            "name": row.name,
+            "expression": row.expression,
+            "value": _encode(row.value),
+            "derivative": _encode(row.derivative),
+        }
+        for row in (*result.rows, *result.backward)
+    ]
+    return {
+        "target": result.of,
+        "heading": result.heading,
+        "kind": result.kind,
+        "wrt": result.wrt,
+        "rows": rows[: len(result.rows)],
+        "backward": rows[len(result.rows) :],
+    }
+
+
+def list_examples(request: Request) -> dict[str, Any]:
+    """List the example graphs of the package by topic, in the order of a course.
+
+    Returns:
+        ``topics``: objects with ``topic`` and ``examples``, which have ``name``, ``title``,
+        ``level``, ``teaches``, ``source`` and ``text``.
+
+    >>> [topic["topic"] for topic in list_examples({})["topics"]][:2]
+    ['Graphs and the chain rule', 'Methods of differentiation']
+    """
+    check_argument_names(request)
+    topics: dict[str, list[dict[str, str]]] = {}
+    for example in load_examples().values():
+        if example.path.suffix == ".cg":
+            fields = ("name", "title", "level", "teaches", "source")
+            data = {field: getattr(example, field) for field in fields}
+            text = example.path.read_text(encoding="utf-8")
+            topics.setdefault(example.topic, []).append({**data, "text": text})
+    return {"topics": [{"topic": name, "examples": rows} for name, rows in topics.items()]}
+
+
+VIEWS: dict[str, Callable[[Request], dict[str, Any]]] = {
+    "summary": summarize,
+    "graph": show_graph,
+    "methods": show_methods,
+    "trace": show_trace,
+    "examples": list_examples,
+}
