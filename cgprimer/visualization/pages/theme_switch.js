@@ -3,7 +3,8 @@ const root = document.documentElement, look = document.getElementById("look");
 const system = matchMedia("(prefers-color-scheme: dark)");
 const isDark = () => root.dataset.look ? root.dataset.look === "dark" : system.matches;
 function updateThemeButton() { look.setAttribute("aria-pressed", String(isDark())); }
-function switchTheme() { root.dataset.look = isDark() ? "light" : "dark"; updateThemeButton(); }
+function showTheme(dark) { root.dataset.look = dark ? "dark" : "light"; updateThemeButton(); }
+function switchTheme() { showTheme(!isDark()); }
 look.hidden = false;
 look.addEventListener("click", switchTheme);
 system.addEventListener("change", updateThemeButton);

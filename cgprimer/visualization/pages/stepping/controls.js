@@ -90,23 +90,21 @@ function buildSliders() {
     const label = addElement("label", $("sliders"), "", name), size = Math.max(1, Math.abs(value) || 1);
     const start = Number.isFinite(value) ? value : 0, reach = Number.isFinite(size) ? size : 1;
     const [from, to] = [start - 2 * reach, start + 2 * reach];
+    const moveRange = moved => // a typed number may be outside the range of the slider
+      Object.assign(range, { min: Math.min(from, moved), max: Math.max(to, moved), value: moved });
     const { range, box } = addSlider(label, name, from, to, reach / 100, (read, by) => {
       const moved = by === "range" ? Number(read.toPrecision(10)) : read;
       if (by === "range") box.value = moved;
-      else { // a typed number may be outside the range of the slider
-        range.min = Math.min(from, moved);
-        range.max = Math.max(to, moved);
-        range.value = moved;
-      }
+      else moveRange(moved);
       state.point[name] = moved;
       recompute();
     });
     box.style.setProperty("--digits", Math.max(...[start, from, to, start + reach / 100]
       .map(number => String(Number(number.toPrecision(10))).length)));
-    resets.push(() => {
-      Object.assign(range, { min: from, max: to, value: start });
-      box.value = Number.isFinite(value) ? value : "";
-      box.placeholder = formatNumber(value);
+    inputs.point.set(name, moved => {
+      moveRange(Number.isFinite(moved) ? moved : start);
+      box.value = Number.isFinite(moved) ? moved : "";
+      box.placeholder = formatNumber(moved);
       box.removeAttribute("aria-invalid");
     });
   }
@@ -118,13 +116,17 @@ function buildDifferences() { // the slider of h has quarters of powers of ten
   const label = addElement("label", $("differences"), "", "scheme");
   const select = addElement("select", label, "", "", { id: "scheme" });
   for (const { scheme } of schemes) addElement("option", select, "", scheme).value = scheme;
-  select.addEventListener("change", () => {
-    const atEnd = getIndex() === data.walks[walk].steps.length - 1;
-    data.walks[walk] = schemes.find(({ scheme }) => scheme === select.value);
-    state.frames[walk] = atEnd ? data.walks[walk].steps.length - 1 : 0;
+  inputs.chooseScheme = name => { // returns whether the scheme has changed
+    const chosen = schemes.find(({ scheme }) => scheme === name);
+    if (!chosen || chosen === data.walks[walk]) return false;
+    const atEnd = state.frames[walk] === data.walks[walk].steps.length - 1;
+    data.walks[walk] = chosen;
+    state.frames[walk] = atEnd ? chosen.steps.length - 1 : 0;
+    select.value = name;
     buildProgram();
-    recompute();
-  });
+    return true;
+  };
+  select.addEventListener("change", () => inputs.chooseScheme(select.value) && recompute());
   const own = addElement("label", $("differences"), "", "h");
   const { range, box } = addSlider(own, "h", -16, 0, 0.25, (read, by) => {
     if (by === "range") box.value = formatNumber(10 ** read, 4);
@@ -139,18 +141,25 @@ function buildDifferences() { // the slider of h has quarters of powers of ten
   range.setAttribute("aria-label", "h, slider: powers of ten");
   const bySize = addElement("button", $("differences"), "", "automatic h", { type: "button", id: "by-size",
     title: "choose the step size for each variable from its magnitude" });
-  const setStepSize = h => {
+  inputs.setStepSize = h => {
     state.h = h;
     box.value = h ?? "";
     range.value = h === null ? -5.25 : Math.log10(h);
     box.removeAttribute("aria-invalid");
     bySize.disabled = h === null;
   };
-  bySize.addEventListener("click", () => { setStepSize(null); recompute(); });
-  resets.push(() => setStepSize(data.h));
+  bySize.addEventListener("click", () => { inputs.setStepSize(null); recompute(); });
 }
-const resets = [];
+// Functions that set the controls: of each name of the point, and of finite differences.
+const inputs = { point: new Map(), setStepSize: null, chooseScheme: null };
+function resetInputs() {
+  for (const [name, set] of inputs.point) set(data.point[name]);
+  inputs.setStepSize?.(data.h);
+}
 function buildInputs() {
+  inputs.point.clear();
+  Object.assign(inputs, { setStepSize: null, chooseScheme: null });
+  for (const id of ["sliders", "differences"]) $(id).replaceChildren();
   const unable = findMissingPrimitives([...data.walks, ...data.others]);
   if (data.arrays)
     addElement("p", $("sliders"), "", "Sliders change scalars only: create the page with --scalars.");
@@ -163,11 +172,46 @@ function buildInputs() {
   const back = addElement("button", $("sliders"), "", "reset", { type: "button", id: "reset",
     hidden: data.arrays || unable.length > 0, title: "restore the initial values" });
   back.addEventListener("click", () => {
-    resets.forEach(reset => reset());
+    resetInputs();
     state.point = { ...data.point };
     recompute();
   });
-  resets.forEach(reset => reset());
+  resetInputs();
+}
+function buildTabs() {
+  $("tabs").replaceChildren();
+  data.walks.forEach((walk, k) => {
+    const tab = addElement("button", $("tabs"), "", walk.method, { type: "button" });
+    tab.setAttribute("role", "tab");
+    tab.addEventListener("click", () => chooseWalk(k));
+  });
+}
+function buildResults() {
+  $("results").replaceChildren();
+  data.wrt.forEach(name => {
+    const chip = addElement("span", $("results"), "chip", `d${data.target}/d${name} = `);
+    parts.results.push({ chip, value: addElement("span", chip), error: addElement("small", chip, "error") });
+  });
+}
+// Builds the page. A page that has data already continues at the same step with the new data.
+let isBuilt = false; // not after an error in the data
+function showData(read) {
+  const saved = isBuilt && saveState();
+  stopPlaying();
+  isBuilt = false;
+  data = parseData(read);
+  state = { walk: Math.max(0, data.walks.findIndex(walk => walk.method === data.first)), frames: data.walks.map(() => 0),
+    point: { ...data.point }, h: data.h, computed: null, shown: null, lit: [], whole: isOn("whole") };
+  Object.assign(parts, { vertices: [], edges: [], rows: [], lines: [], results: [], ofRow: [] });
+  document.title = data.title;
+  setText($("title"), data.title);
+  document.querySelector("main").classList.toggle("arrays", data.arrays); // formatted arrays are wide
+  for (const build of [buildTabs, buildResults, buildRows, buildPicture, buildLegend, buildProgram, buildInputs, recompute]) build();
+  isBuilt = true;
+  if (saved) return restoreState(saved);
+  if (!openAddress()) chooseWalk(state.walk);
+  if (data.quiz) setQuiz(true);
+  reported = JSON.stringify(readState()); // the window around the page knows where it begins
 }
 
 const KEYS = { PageDown: () => goToPhase(1), PageUp: () => goToPhase(-1), q: () => setQuiz(!quiz.on) };
@@ -177,25 +221,7 @@ for (const [key, id, set] of [["w", "whole", showWholeGraph], ["g", "alone", sho
   KEYS[key] = () => set(!isOn(id));
   $(id).addEventListener("click", KEYS[key]);
 }
-data.walks.forEach((walk, k) => {
-  KEYS[k + 1] = () => chooseWalk(k);
-  const tab = addElement("button", $("tabs"), "", walk.method, { type: "button" });
-  tab.setAttribute("role", "tab");
-  tab.addEventListener("click", () => chooseWalk(k));
-});
-data.wrt.forEach(name => {
-  const chip = addElement("span", $("results"), "chip", `d${data.target}/d${name} = `);
-  parts.results.push({ chip, value: addElement("span", chip), error: addElement("small", chip, "error") });
-});
+for (let k = 1; k < 10; k++) KEYS[k] = () => { if (k <= data.walks.length) chooseWalk(k - 1); };
 new ResizeObserver(fitPicture).observe($("picture")); // also if the lines below grow
 window.addEventListener("resize", () => { fitPicture(); showFrame(); });
 window.addEventListener("hashchange", openAddress);
-document.querySelector("main").classList.toggle("arrays", data.arrays); // formatted arrays are wide
-buildRows();
-buildPicture();
-buildLegend();
-state.walk = Math.max(0, data.walks.findIndex(walk => walk.method === data.first));
-buildProgram();
-buildInputs();
-recompute();
-if (!openAddress()) chooseWalk(state.walk);

@@ -15,9 +15,10 @@ function addBody(group, role, box) {
   addOutline(group, shape, box, `body ${role}`);
   if (shape === "double") addOutline(group, shape, box, `body ${role}`, -4);
 }
-const parts = { vertices: [], edges: [], rows: [], lines: [], results: [], ofRow: [] };
+const parts = {}; // elements of the page; showData() empties the lists
 function buildPicture() {
   const svg = $("graph"), place = data.drawing;
+  svg.replaceChildren();
   svg.setAttribute("viewBox", `0 0 ${place.width} ${place.height}`);
   data.edges.forEach(([tail, head], k) => {
     const line = place.lines[k], end = line[line.length - 1], tip = place.tips[k];
@@ -70,6 +71,7 @@ function fitPicture() { // fills the pane, but text has at least 14 pt at 1920 p
   $("graph").style.height = `${height * scale}px`;
 }
 function buildLegend() {
+  $("legend").replaceChildren();
   const roles = [...new Set(data.vertices.map(([, role]) => role))];
   for (const [role, [, word]] of Object.entries(data.shapes)) {
     if (!roles.includes(role)) continue;

@@ -1,20 +1,18 @@
 // The page with steps: data.walks[k].steps list the values of the walk's tape that become visible.
 // No text of a user is executed: an instruction names a function of PRIMITIVES.
 const parseNumbers = walk => ({ ...walk, numbers: walk.numbers.map(parseNumeric) });
-function parseData(text) {
-  const read = JSON.parse(text);
+function parseData(read) {
   const point = Object.fromEntries(Object.entries(read.point).map(([n, v]) => [n, parseNumeric(v)]));
   return { ...read, point, walks: read.walks.map(parseNumbers), others: read.others.map(parseNumbers) };
 }
-const data = parseData($("data").textContent);
-const state = { walk: 0, frames: data.walks.map(() => 0), point: { ...data.point }, h: data.h,
-  computed: null, shown: null, lit: [], whole: false };
+let data = null, state = null; // showData() sets both
 const getIndex = () => state.frames[state.walk];
 // Replaces the step of a method that has none.
 const NOTHING = { text: "", line: -1, row: -1, result: -1, operands: [], vertices: [], edges: [], note: "" };
 const getNumbers = walk => state.computed ? state.computed[walk] : data.walks[walk].numbers;
 
 function buildRows() {
+  $("rows").replaceChildren();
   data.rows.forEach(([name, expression]) => {
     const row = addElement("tr", $("rows"));
     row.setAttribute("role", "row"); // the style sheet removes the roles of table elements
@@ -220,4 +218,5 @@ function showFrame() {
   for (const move of moves) move();
   updateQuestion();
   storeAddress();
+  reportState();
 }

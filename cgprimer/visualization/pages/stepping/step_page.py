@@ -7,6 +7,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from cgprimer.core.methods.derivative_program import Names
 from cgprimer.errors import UsageError, pluralize
@@ -120,23 +121,35 @@ def render_step_page(
     shown: Stepping, *, method: str = DEFAULT_METHOD, dark: bool = False, quiz: bool = False
 ) -> Page:
     """Render the page that steps through all methods, with the tab of one method selected."""
-    needs_reverse = shown.walk(method).refusal and shown.scene.tape.has_arrays
-    data = {
-        **shown.to_dict(),
-        "drawing": encode_layout(lay_out_scene(shown.scene, label=WIDE)),
-        "first": "reverse" if needs_reverse else method,
-        "quiz": quiz,
-        "shapes": {role: [look.shape, look.label] for role, look in theme(False).roles.items()},
-    }
     text = render_page(
         "visualization/pages/stepping/step_page.html",
         shown.title,
         dark=dark,
         roles=theme(False).roles,
         n_methods=len(shown.walks),
-        data=encode_script_data(data),
+        data=encode_script_data(build_step_data(shown, method=method, quiz=quiz)),
     )
     return Page(text)
+
+
+def build_step_data(
+    shown: Stepping, *, method: str = DEFAULT_METHOD, quiz: bool = False
+) -> dict[str, Any]:
+    """Build the data that the step page shows, to be encoded by ``format_json``.
+
+    Args:
+        shown: the steps.
+        method: the open tab of the page.
+        quiz: open the page as a quiz.
+    """
+    needs_reverse = shown.walk(method).refusal and shown.scene.tape.has_arrays
+    return {
+        **shown.to_dict(),
+        "drawing": encode_layout(lay_out_scene(shown.scene, label=WIDE)),
+        "first": "reverse" if needs_reverse else method,
+        "quiz": quiz,
+        "shapes": {role: [look.shape, look.label] for role, look in theme(False).roles.items()},
+    }
 
 
 def check_step_path(path: Path, kind: str | None, *, force: bool = False) -> None:

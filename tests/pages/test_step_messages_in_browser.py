@@ -1,0 +1,159 @@
+"""Messages between a page of steps and the window around it, in a browser; ``-m browser``."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+import cgprimer
+from cgprimer.support.files import format_json
+from cgprimer.visualization.pages.stepping.step_frames import stepping
+from cgprimer.visualization.pages.stepping.step_page import build_step_data
+from cgprimer.visualization.pages.stepping.step_shell import render_step_shell
+from tests.pages.conftest import SCRIPTS, TABLES, move, press, texts, wait
+
+pytestmark = pytest.mark.browser
+LECTURE = cgprimer.load("lecture")
+STRICT = "default-src 'none'; script-src 'self'; style-src 'self'"
+TYPES = {"html": "text/html; charset=utf-8", "js": "text/javascript", "css": "text/css"}
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[dict[str, str]]:
+    """The files of a server that forbids inline scripts, except in the window with the frame."""
+    files = {**render_step_shell(), "address": ""}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            name = self.path.strip("/")
+            self.send_response(200 if name in files else 404)
+            self.send_header("Content-Type", TYPES[name.rpartition(".")[2]])
+            if name in render_step_shell():
+                self.send_header("Content-Security-Policy", STRICT)
+            self.end_headers()
+            self.wfile.write(files.get(name, "").encode())
+
+        def log_message(self, *_: Any) -> None:
+            """Keep the output of the tests clean."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    files["address"] = f"http://127.0.0.1:{server.server_port}"
+    yield files
+    server.shutdown()
+    server.server_close()
+
+
+def embed(browser: Any, site: dict[str, str], frame: str, page: str = "") -> Any:
+    """The browser with a window that keeps the messages of the page in its frame."""
+    site["page.html"] = page
+    script = SCRIPTS["keep messages of a frame"].replace("</", "<\\/")
+    site["index.html"] = (
+        f'<link rel="icon" href="data:,"><iframe src="{frame}" width="1000" height="700">'
+        f"</iframe><script>{script}</script>"
+    )
+    browser.get(f"{site['address']}/index.html")
+    wait(browser, "window.ready")
+    return browser
+
+
+def encode(graph: cgprimer.ExpressionGraph, **options: Any) -> Any:
+    return json.loads(format_json(build_step_data(stepping(graph, **options))))
+
+
+def send(page: Any, message: Any) -> None:
+    """Post a message to the frame, and wait until it is handled."""
+    page.execute_async_script(SCRIPTS["send to the frame"], message)
+
+
+def read_shown(page: Any) -> dict[str, Any]:
+    """What the page in the frame shows, without the help of its scripts."""
+    found: dict[str, Any] = page.execute_script(SCRIPTS["read the frame"])
+    return found
+
+
+def sent(page: Any) -> list[dict[str, Any]]:
+    """The messages of the frame since the last call."""
+    page.execute_async_script(SCRIPTS["wait for two pictures"])
+    found: list[dict[str, Any]] = page.execute_script("return messages.splice(0)")
+    return found
+
+
+@pytest.mark.parametrize("kind", ["shell", "page"])
+def test_a_page_moves_with_its_window_and_without_echo(
+    browser: Any, site: dict[str, str], kind: str
+) -> None:
+    page = embed(
+        browser, site, "step.html" if kind == "shell" else "page.html", cgprimer.step(LECTURE)
+    )
+    if kind == "shell":
+        send(page, {"type": "cgprimer-data", "data": encode(LECTURE)})
+    assert sent(page) == []  # both windows know where a page begins
+    state = {"method": "forward", "step": 3, "point": {"ab": 0.25, "cd": "nan"}, "h": 0.5}
+    send(page, {"type": "cgprimer-state", **state})
+    shown = read_shown(page)
+    assert (shown["tab"], shown["count"][:6]) == ("forward", "step 4")
+    assert (shown["inputs"]["ab"], shown["inputs"]["cd"], shown["inputs"]["h"]) == (
+        "0.25", "", "0.5",
+    )  # fmt: skip
+    assert sent(page) == []
+    page.switch_to.frame(0)
+    move(page, '[data-slider="ab"]', 0.5)
+    page.find_element("id", "forward").click()
+    page.switch_to.default_content()
+    *_, message = sent(page)
+    assert message["point"] == {**encode(LECTURE)["point"], "ab": 0.5, "cd": "nan"}
+    assert {**message, "point": None} == {
+        "type": "cgprimer-state", "method": "forward", "step": 4, "point": None, "h": 0.5,
+        "scheme": "central",
+    }  # fmt: skip
+
+
+def test_new_data_are_shown_at_the_same_step(browser: Any, site: dict[str, str]) -> None:
+    page = embed(browser, site, "step.html")
+    send(page, {"type": "cgprimer-data", "data": encode(LECTURE)})
+    send(page, {"type": "cgprimer-state", "method": "forward", "step": 5, "point": {"ab": 0.25}})
+    before = read_shown(page)
+    text = LECTURE.text + "\nxnew = 2*xw\n"
+    edited = encode(cgprimer.parse(text), at=LECTURE.values, of="xnew", title="edited <b>")
+    send(page, {"type": "cgprimer-data", "data": edited})
+    shown = read_shown(page)
+    assert (shown["title"], "xnew" in shown["rows"]) == ("edited <b>", True)
+    assert (shown["tab"], shown["what"], shown["inputs"]["ab"]) == (
+        before["tab"], before["what"], "0.25",
+    )  # fmt: skip
+    sent(page)
+    page.switch_to.frame(0)
+    page.find_element("id", "picture").click()
+    press(page, "2", "END", "ARROW_LEFT")  # each listener is registered only once
+    assert texts(page, "[aria-selected=true]") == ["reverse"]
+    (count,) = texts(page, "#count")
+    page.switch_to.default_content()
+    n_steps = len(edited["walks"][1]["steps"])
+    assert count == f"step {n_steps - 1} of {n_steps}"
+    assert sent(page)[-1]["step"] == n_steps - 2
+
+
+def test_hostile_messages_change_nothing(browser: Any, site: dict[str, str]) -> None:
+    page = embed(browser, site, "step.html")
+    send(page, {"type": "cgprimer-data", "data": encode(LECTURE)})
+    before = read_shown(page)
+    for (message,) in TABLES["hostile messages"]:
+        page.execute_async_script(SCRIPTS["evaluate and send to the frame"], message)
+        assert read_shown(page) == before, message
+    page.switch_to.frame(0)  # a message that is not from the window around the page
+    page.execute_script("window.postMessage({ type: 'cgprimer-state', step: 3 }, '*')")
+    page.switch_to.default_content()
+    assert sent(page) == []
+    assert read_shown(page) == before
+    for data in (None, [], {"walks": 3}, {**encode(LECTURE), "drawing": None}):
+        send(page, {"type": "cgprimer-data", "data": data})
+        (answer,) = sent(page)
+        assert answer["type"] == "cgprimer-error"
+    send(page, {"type": "cgprimer-data", "data": encode(LECTURE)})
+    assert read_shown(page) == before
