@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from cgprimer.core.evaluation.passes import run_passes
@@ -22,11 +23,6 @@ from cgprimer.core.methods.step_rule import StepRule
 from cgprimer.core.operations import find_primitive, symbolic_arithmetic
 from cgprimer.support.value_names import internal_name
 from cgprimer.tapes import Tape, reachable, values_of
-
-try:
-    import mpmath
-except ImportError:
-    mpmath = None  # references are not available
 
 _DIGITS = 50  # of a reference
 _MIN_DIGITS, _MAX_DIGITS = 120, 6_000  # of the computation
@@ -66,8 +62,10 @@ def compute_reference_derivatives(
     >>> mpmath.nstr(compute_reference_derivatives(tape, "xw", ("xa",), {"xa": 1.0})["xa"], 30)
     '2.71828182845904523536028747135'
     """
-    if mpmath is None:
+    if find_spec("mpmath") is None:
         return None
+    import mpmath
+
     root = tape.index(of)
     needed = reachable(tape, [root])[len(tape.leaves) :]
     used = [i for i, is_needed in zip(tape.instructions, needed, strict=True) if is_needed]
@@ -144,6 +142,8 @@ class _Estimate(NamedTuple):
         Returns:
             The derivative, nan if it does not exist, or None if more digits are needed.
         """
+        import mpmath
+
         old, new = self.slopes[name], better.slopes[name]
         if not (mpmath.isfinite(old) and mpmath.isfinite(new)):
             return mpmath.nan
@@ -162,6 +162,8 @@ def _increase_digits(
     estimate: Callable[[int], _Estimate], wrt: tuple[str, ...], digits: int
 ) -> dict[str, Any]:
     """Double the number of digits until every derivative has converged or is undefined."""
+    import mpmath
+
     derivatives = dict.fromkeys(wrt, mpmath.nan)
     if digits > _MAX_DIGITS:
         return derivatives
@@ -197,6 +199,8 @@ def _compute_difference_quotients(
 
 def _choose_initial_digits(tape: Tape, root: int, at: Mapping[str, float]) -> int:
     """Choose an initial precision that covers the magnitudes of all tape values."""
+    import mpmath
+
     with mpmath.workdps(20):
         point = {name: mpmath.mpf(value) for name, value in at.items()}
         values = values_of(tape, point, roots=[root])
@@ -207,11 +211,15 @@ def _choose_initial_digits(tape: Tape, root: int, at: Mapping[str, float]) -> in
 
 def is_defined(reference: Any) -> bool:
     """Return whether a derivative exists, that is, whether its reference value is finite."""
+    import mpmath
+
     return bool(mpmath.isfinite(reference))
 
 
 def format_reference(reference: Any) -> str:
     """Format a reference derivative with 50 digits; ``nan`` if it is not defined."""
+    import mpmath
+
     return str(mpmath.nstr(reference, _DIGITS)) if is_defined(reference) else "nan"
 
 
@@ -221,6 +229,8 @@ def compute_relative_error(value: float, reference: Any) -> float:
     >>> [compute_relative_error(v, exact) for v, exact in ((1.0, 1), (0.0, 0), (1.0, 0))]
     [0.0, 0.0, inf]
     """
+    import mpmath
+
     with mpmath.workdps(2 * _DIGITS):
         exact = mpmath.mpf(reference)
         if mpmath.isnan(exact) or math.isnan(value):
