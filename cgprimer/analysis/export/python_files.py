@@ -22,16 +22,6 @@ from cgprimer.analysis.export.target_languages import (
 from cgprimer.core.language.syntax_tree import operator_name
 from cgprimer.core.operations.array_operation import ArrayOperation
 from cgprimer.core.operations.array_shapes import convert_index_entry
-from cgprimer.core.operations.batch_operations import BatchMean
-from cgprimer.core.operations.element_operations import Concatenate, Scatter, Take
-from cgprimer.core.operations.matrix_operations import Matmul
-from cgprimer.core.operations.shape_operations import (
-    Broadcast,
-    Maximum,
-    Reshape,
-    Sum,
-    Transpose,
-)
 from cgprimer.support.array_values import all_finite
 
 ARRAYS = ("numpy", "torch", "jax")
@@ -94,6 +84,18 @@ def _create_array_writer(prefix: str) -> Callable[[ArrayOperation, Line, list[st
 
     def write(operation: ArrayOperation, line: Line, operands: list[str]) -> str:
         """Return the code that applies an array operation to its operands."""
+        # numpy is imported only for arrays.
+        from cgprimer.core.operations.batch_operations import BatchMean
+        from cgprimer.core.operations.element_operations import Concatenate, Scatter, Take
+        from cgprimer.core.operations.matrix_operations import Matmul
+        from cgprimer.core.operations.shape_operations import (
+            Broadcast,
+            Maximum,
+            Reshape,
+            Sum,
+            Transpose,
+        )
+
         a = operands[0]
         match operation:
             case Matmul(2, 2):

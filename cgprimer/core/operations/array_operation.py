@@ -15,15 +15,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache, partial, reduce
 from math import prod
-from typing import Any, Self
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from cgprimer.core.language.syntax_tree import Operator
 from cgprimer.core.operations.operation import Builder, Operation, Value
 
-Array = npt.NDArray[Any]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Array: TypeAlias = "npt.NDArray[Any]"
 
 
 @dataclass(frozen=True)
@@ -117,6 +117,8 @@ def _create_cached_operation(cls: Any, settings: tuple[Any, ...]) -> Any:
 
 def emit_elementwise(builder: Builder, name: Any, *operands: Array) -> Array:
     """Emit one scalar instruction for each element of the broadcast operands."""
+    import numpy as np
+
     arrays = np.broadcast_arrays(*operands)
     elements = zip(*(a.flat for a in arrays), strict=True)
     values = [builder.emit(name, *map(int, element)) for element in elements]
@@ -125,6 +127,8 @@ def emit_elementwise(builder: Builder, name: Any, *operands: Array) -> Array:
 
 def reduce_last_axis(builder: Builder, name: str, rows: Array) -> Array:
     """Emit a reduction of the last axis with a binary primitive, from left to right."""
+    import numpy as np
+
     flat = rows.reshape(prod(rows.shape[:-1]), rows.shape[-1])
     combine = partial(builder.emit, name)
     values = [reduce(combine, row) if row else builder.constant(0.0) for row in flat.tolist()]

@@ -18,7 +18,6 @@ from cgprimer.visualization.diagrams.diagram_formats import check_output, save_d
 from cgprimer.visualization.diagrams.diagram_options import DiagramOptions
 from cgprimer.visualization.diagrams.figure_files import FORMATS, save_figure
 from cgprimer.visualization.diagrams.graph_diagrams import build_diagram
-from cgprimer.visualization.diagrams.recorded_diagrams import build_recorded_diagram
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -130,6 +129,8 @@ def draw(
     if isinstance(graph, ExpressionGraph):
         diagram = build_diagram(graph, options)
     else:
+        from cgprimer.visualization.diagrams.recorded_diagrams import build_recorded_diagram
+
         passed_options = [name for name in _passed if name in _OPTIONS]
         diagram = build_recorded_diagram(graph, sys._getframe(_CALLER), options, passed_options)
     return _save_and_draw(diagram, path_to_write, dark=dark)

@@ -7,14 +7,11 @@ or below it. Lengths are in points.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeAlias
 
 from cgprimer.visualization.diagrams.geometry import (
-    Array,
     Box,
     Point,
     compute_line_length,
@@ -32,6 +29,7 @@ _FRACTIONS = [0.5 + sign * k / 30 for k in range(13) for sign in (1, -1)]  # of 
 _SIDES = (0.0, 1.0, -1.0)  # on the line, below it, above it
 _SIDE_COST = 0.5
 _ROUNDS = 3
+_Entry: TypeAlias = tuple[int, float, float, float, float]
 
 
 class PlacedLabels(NamedTuple):
@@ -57,58 +55,66 @@ def move_labels(layout: Layout, margin: float = 1.0, *, backward: bool = False) 
     >>> lines = (((0, 30), (100, 30)), ((50, 0), (50, 60)))
     >>> labels = move_labels(Layout({}, lines, lines, (Box(50, 30, 20, 10), None), 1, 100, 60))
     >>> labels.boxes, labels.touching, labels.covering
-    ((Box(x=66.6..., y=30.0, width=20.0, height=10.0), None), 0, 0)
+    ((Box(x=66.6..., y=30.0, width=20, height=10), None), 0, 0)
     """
-    labels, lines = layout.labels, layout.lines
+    labels, lines = list(layout.labels), layout.lines
     obstacles = [*layout.boxes.values(), *_split_frame_sides(layout.frames)]
-    rows, fixed = _build_box_array(labels), _BoxGrid(_build_box_array(obstacles))
-    samples = [sample_line(line, _STEP) for line in lines]
-    points = np.array([(*point, 0.0, 0.0) for line in samples for point in line]).reshape(-1, 4)
-    owners = np.repeat(np.arange(len(lines)), [len(line) for line in samples])
-    others, of_lines = _BoxGrid(rows), _BoxGrid(points, owners)
+    fixed, others = _BoxGrid(enumerate(obstacles)), _BoxGrid(enumerate(labels))
+    samples = (
+        (k, Box(*point, 0.0, 0.0))
+        for k, line in enumerate(lines)
+        for point in sample_line(line, _STEP)
+    )
+    of_lines = _BoxGrid(samples)
+    ends = (line[0 if backward else -1] for line in lines)
+    heads = _BoxGrid((k, Box(*end, _HEAD, _HEAD)) for k, end in enumerate(ends))
 
-    half = np.array([layout.width / 2, layout.height / 2])
-    ends = [line[0 if backward else -1] for line in lines]
-    heads = _BoxGrid(np.array([(*end, _HEAD, _HEAD) for end in ends]).reshape(-1, 4))
+    def compute_cost(number: int, box: Box, limit: float = math.inf) -> float:
+        """Return the cost of a box for a label, or any higher cost if it is at least `limit`."""
+        across = abs(box.x - layout.width / 2) + box.width / 2 > layout.width / 2 + margin
+        along = abs(box.y - layout.height / 2) + box.height / 2 > layout.height / 2 + margin
+        cost = _TOUCHING * (across or along)
+        if cost < limit:  # another label can move away, a vertex cannot
+            cost += 2 * _TOUCHING * fixed.count_near(box)
+        if cost < limit:
+            cost += _TOUCHING * others.count_near(box, number)
+        if cost < limit:
+            cost += (of_lines.count_near(box, number) > 0) + (heads.count_near(box) > 0)
+        return cost
 
-    def compute_costs(number: int, places: Array) -> Array:
-        """Return the cost of each candidate box for the label with the given index."""
-        # Another label can move away, a vertex cannot.
-        touched = others.count_near(places, number) + 2 * fixed.count_near(places)
-        covered = (of_lines.count_near(places, number) > 0) + 1.0 * (heads.count_near(places) > 0)
-        outside = (np.abs(places[:, :2] - half) + places[:, 2:] / 2 > half + margin).any(axis=1)
-        return np.asarray(_TOUCHING * (touched + outside) + covered, dtype=float)
-
-    shown = [number for number, box in enumerate(labels) if box]
-    costs = {number: float(compute_costs(number, rows[[number]])[0]) for number in shown}
+    costs = {k: compute_cost(k, box) for k, box in enumerate(labels) if box}
     for _ in range(_ROUNDS):
         has_moved = False
-        for number in [number for number in shown if costs[number]]:
-            places, sides = _list_candidate_boxes(rows[number], lines[number])
-            cost = compute_costs(number, places) + _SIDE_COST * np.abs(sides)
-            best = int(np.argmin(cost))
-            if cost[best] < costs[number]:
-                rows[number], has_moved = places[best], True
-                others = _BoxGrid(rows)
+        for number, start in costs.items():
+            if not start or not (box := labels[number]):
+                continue
+            best, least = box, start
+            for candidate, side in _list_candidates(box, lines[number]):
+                if least <= _SIDE_COST * abs(side):
+                    break  # later candidates cost at least as much
+                cost = compute_cost(number, candidate, least) + _SIDE_COST * abs(side)
+                if cost < least:
+                    best, least = candidate, cost
+            if best is not box:
+                others.move(number, box, best)
+                labels[number], has_moved = best, True
         if not has_moved:
             break
-        costs = {number: float(compute_costs(number, rows[[number]])[0]) for number in shown}
+        costs = {k: compute_cost(k, box) for k, box in enumerate(labels) if box}
     return PlacedLabels(
-        tuple(Box(*row) if box else None for row, box in zip(rows.tolist(), labels, strict=True)),
+        tuple(labels),
         sum(cost >= _TOUCHING for cost in costs.values()),
         sum(cost % _TOUCHING > 0 for cost in costs.values()),
     )
 
 
-def _list_candidate_boxes(row: Array, line: Sequence[Point]) -> tuple[Array, Array]:
-    """List candidate boxes for a label along its edge, and the side of the edge for each box."""
-    boxes = np.tile(row, (len(_SIDES) * len(_FRACTIONS), 1))
+def _list_candidates(box: Box, line: Sequence[Point]) -> Iterator[tuple[Box, float]]:
+    """Yield candidate boxes for a label along its edge, with the side of the edge for each box."""
     length = compute_line_length(line)
     on_line = [find_point_at(line, fraction * length) for fraction in _FRACTIONS]
-    boxes[:, :2] = np.tile(on_line, (len(_SIDES), 1))
-    sides = np.repeat(_SIDES, len(_FRACTIONS))
-    boxes[:, 1] += sides * (boxes[:, 3] / 2 + _GAP)
-    return boxes, sides
+    for side in _SIDES:
+        for x, y in on_line:
+            yield Box(x, y + side * (box.height / 2 + _GAP), box.width, box.height), side
 
 
 def _split_frame_sides(frames: Iterable[Box]) -> list[Box]:
@@ -121,46 +127,52 @@ def _split_frame_sides(frames: Iterable[Box]) -> list[Box]:
     ]
 
 
-def _build_box_array(boxes: Iterable[Box | None]) -> Array:
-    """Stack the centers, widths and heights of boxes into an array; a None box becomes nan."""
-    missing = (math.nan,) * 4  # a box of nan touches no other box
-    rows = [(b.x, b.y, b.width, b.height) if b else missing for b in boxes]
-    return np.array(rows, dtype=float).reshape(-1, 4)
-
-
 class _BoxGrid:
     """A spatial index of boxes by the grid cells of their centers, for fast neighbor search.
 
     Args:
-        rows: center, width and height of each box; boxes of nan are omitted.
-        owners: index of the owner of each box; the index of the box unless given.
+        boxes: pairs of an owner and its box; pairs without a box are omitted.
     """
 
-    def __init__(self, rows: Array, owners: npt.NDArray[np.int_] | None = None) -> None:
-        present = np.flatnonzero(~np.isnan(rows[:, 0]))
-        cells = np.floor(rows[present, :2] / _CELL).astype(int)
-        order = np.lexsort((cells[:, 1], cells[:, 0]))
-        self.rows, self.keys = rows[present[order]], _compute_cell_keys(*cells[order].T)
-        self.owners = present[order] if owners is None else owners[present[order]]
-        self.reach = self.rows[:, 2:].max(axis=0, initial=0.0) / 2 + _GAP
+    def __init__(self, boxes: Iterable[tuple[int, Box | None]]) -> None:
+        present = [(owner, box) for owner, box in boxes if box]
+        # Half of the largest box, with its gap: the cells of a small neighborhood contain it.
+        self._across = max((box.width for _, box in present), default=0.0) / 2 + _GAP
+        self._along = max((box.height for _, box in present), default=0.0) / 2 + _GAP
+        self._width, self._height = max(_CELL, 2 * self._across), max(_CELL, 2 * self._along)
+        self._cells: dict[tuple[int, int], list[_Entry]] = defaultdict(list)
+        for owner, box in present:
+            self._find_cell(box).append(_build_entry(owner, box))
 
-    def count_near(self, places: Array, exclude: int = -1) -> npt.NDArray[np.int_]:
-        """Count the indexed boxes near each given box, but ignore boxes of the edge `exclude`."""
-        around = places[:, 2:] / 2 + self.reach
-        first, last = (np.floor((places[:, :2] + s * around) / _CELL).astype(int) for s in (-1, 1))
-        columns = first[:, :1] + np.arange((last - first)[:, 0].max() + 1)
-        begin = np.searchsorted(self.keys, _compute_cell_keys(columns, first[:, 1:]))
-        end = np.searchsorted(self.keys, _compute_cell_keys(columns, last[:, 1:]), side="right")
-        counts = np.where(columns <= last[:, :1], end - begin, 0).ravel()
-        place = np.repeat(np.arange(len(places)).repeat(columns.shape[1]), counts)
-        offsets = np.repeat(begin.ravel() - counts.cumsum() + counts, counts)
-        neighbor = np.arange(counts.sum()) + offsets
-        distance = 2 * np.abs(places[place, :2] - self.rows[neighbor, :2])
-        limit = places[place, 2:] + self.rows[neighbor, 2:] + 2 * _GAP
-        close = (distance < limit).all(axis=1) & (self.owners[neighbor] != exclude)
-        return np.bincount(place[close], minlength=len(places))
+    def move(self, owner: int, old: Box, new: Box) -> None:
+        """Replace the box of an owner by another box of the same size."""
+        self._find_cell(old).remove(_build_entry(owner, old))
+        self._find_cell(new).append(_build_entry(owner, new))
+
+    def count_near(self, box: Box, exclude: int = -1) -> int:
+        """Count the indexed boxes near a box, but ignore boxes of the owner `exclude`."""
+        x, y, half_width, half_height = box.x, box.y, box.width / 2, box.height / 2
+        left = int((x - half_width - self._across) // self._width)
+        right = int((x + half_width + self._across) // self._width)
+        top = int((y - half_height - self._along) // self._height)
+        bottom = int((y + half_height + self._along) // self._height)
+        count = 0
+        for column in range(left, right + 1):
+            for row in range(top, bottom + 1):
+                for owner, other_x, other_y, across, along in self._cells.get((column, row), ()):
+                    if (
+                        abs(other_x - x) < across + half_width
+                        and abs(other_y - y) < along + half_height
+                        and owner != exclude
+                    ):
+                        count += 1
+        return count
+
+    def _find_cell(self, box: Box) -> list[_Entry]:
+        """Return the entries of the grid cell that contains the center of a box."""
+        return self._cells[int(box.x // self._width), int(box.y // self._height)]
 
 
-def _compute_cell_keys(x: npt.NDArray[np.int_], y: npt.NDArray[np.int_]) -> npt.NDArray[np.int_]:
-    """Encode the coordinates of grid cells as integers that sort by column, then by row."""
-    return np.asarray(x * 2**32 + y)
+def _build_entry(owner: int, box: Box) -> _Entry:
+    """Return the owner, the center and half the size of a box with the gap around it."""
+    return owner, box.x, box.y, box.width / 2 + _GAP, box.height / 2 + _GAP

@@ -6,17 +6,14 @@ Lengths are in points; x increases to the right, y downwards, as on a page.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
 Point: TypeAlias = tuple[float, float]
 Size: TypeAlias = tuple[float, float]
-Array: TypeAlias = npt.NDArray[np.float64]
 
 _CORNER_STEPS = 8
 _MIN_DISTANCE = 7.0  # points between two lines that are seen as two
@@ -136,36 +133,33 @@ def overlap_length(edges: Sequence[tuple[str, str]], lines: Sequence[Sequence[Po
     >>> overlap_length(edges, [[(0, 0), (100, 0)], [(50, 50), (50, -50)]])
     0.0
     """
-    if not lines:
-        return 0.0
-    samples = [np.array(sample_line(line, _STEP)) for line in lines]
-    points = np.concatenate(samples)
-    owners = np.repeat(np.arange(len(samples)), [len(line) for line in samples])
-    cells = np.floor(points / _MIN_DISTANCE).astype(int) @ (1 << 32, 1)
-    offsets = np.add.outer([-1 << 32, 0, 1 << 32], [-1, 0, 1]).ravel()  # to neighboring cells
+    samples = [sample_line(line, _STEP) for line in lines]
+    cells: dict[tuple[int, int], list[tuple[int, Point]]] = defaultdict(list)
+    for number, points in enumerate(samples):
+        for x, y in points:
+            cells[math.floor(x / _MIN_DISTANCE), math.floor(y / _MIN_DISTANCE)].append(
+                (number, (x, y))
+            )
+    close: dict[tuple[int, int], set[Point]] = defaultdict(set)  # points of the first line
+    for (column, row), members in cells.items():
+        near = [cells[key] for key in _list_neighbors(column, row) if key in cells]
+        for other, point in (pair for pairs in near for pair in pairs):
+            for number, mine in members:
+                if number < other and math.dist(mine, point) < _MIN_DISTANCE:
+                    close[number, other].add(mine)
     total = 0.0
-    for number, line in enumerate(samples):
-        low, high = line.min(axis=0) - _MIN_DISTANCE, line.max(axis=0) + _MIN_DISTANCE
-        around = (points >= low) & (points <= high)
-        others = np.flatnonzero(around.all(axis=1) & (owners > number))
-        neighbors = (cells[owners == number, None] + offsets).ravel()
-        others = others[np.isin(cells[others], neighbors)]
-        near = _compute_pairwise_distances(line, points[others]) < _MIN_DISTANCE
-        for other in np.unique(owners[others[near.any(axis=0)]]):
-            close = line[near[:, owners[others] == other].any(axis=1)]
-            for side in (0, 1):
-                if edges[number][side] == edges[other][side]:
-                    close = close[
-                        _compute_pairwise_distances(close, line[[-side]])[:, 0] >= _NEAR_END
-                    ]
-            total += max(0.0, len(close) * _STEP - _CROSSING)
+    for (number, other), near_points in close.items():
+        ends = [
+            samples[number][-side] for side in (0, 1) if edges[number][side] == edges[other][side]
+        ]
+        apart = sum(all(math.dist(p, end) >= _NEAR_END for end in ends) for p in near_points)
+        total += max(0.0, apart * _STEP - _CROSSING)
     return total
 
 
-def _compute_pairwise_distances(points: Array, others: Array) -> Array:
-    """Return the matrix of distances between two sets of points."""
-    difference = points[:, None] - others
-    return np.asarray(np.hypot(difference[..., 0], difference[..., 1]))
+def _list_neighbors(column: int, row: int) -> list[tuple[int, int]]:
+    """Return the positions of a grid cell and of the eight cells around it."""
+    return [(column + i, row + j) for i in (-1, 0, 1) for j in (-1, 0, 1)]
 
 
 def _move_toward(start: Point, goal: Point, distance: float) -> Point:

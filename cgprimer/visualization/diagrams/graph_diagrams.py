@@ -24,14 +24,12 @@ from cgprimer.visualization.diagrams.diagram_options import (
     DiagramOptions,
     parse_path,
 )
-from cgprimer.visualization.diagrams.dropout_diagram import mark_dropped, thin_graph
 from cgprimer.visualization.diagrams.element_diagrams import expand_arrays
 from cgprimer.visualization.diagrams.layer_summary import summarize
 from cgprimer.visualization.diagrams.level_diagrams import (
     build_operation_diagram,
     build_variable_diagram,
 )
-from cgprimer.visualization.diagrams.model_parallel_diagram import frame_parts
 from cgprimer.visualization.diagrams.overlays import add_overlays
 
 __all__ = ["LEVELS", "PARAMETERS", "graph_diagram"]
@@ -62,11 +60,15 @@ def build_diagram(graph: ExpressionGraph, options: DiagramOptions) -> Diagram:
     if options.mask is None:
         diagram = _build_array_or_element_diagram(graph, full)
     else:
+        from cgprimer.visualization.diagrams.dropout_diagram import mark_dropped, thin_graph
+
         thinned = thin_graph(graph, options.mask)
         point = split_point(graph, options.at)
         full = replace(full, at=point, scalars=False)
         diagram = mark_dropped(_build_array_or_element_diagram(thinned.graph, full), thinned)
     if options.place is not None:
+        from cgprimer.visualization.diagrams.model_parallel_diagram import frame_parts
+
         diagram = frame_parts(diagram, graph, options.place, options.workers)
     short = diagram if options.everything else _summarize_if_crowded(diagram)
     if not short.summary:
