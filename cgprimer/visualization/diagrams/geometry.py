@@ -152,8 +152,8 @@ def overlap_length(edges: Sequence[tuple[str, str]], lines: Sequence[Sequence[Po
         ends = [
             samples[number][-side] for side in (0, 1) if edges[number][side] == edges[other][side]
         ]
-        apart = sum(all(math.dist(p, end) >= _NEAR_END for end in ends) for p in near_points)
-        total += max(0.0, apart * _STEP - _CROSSING)
+        distant = sum(all(math.dist(p, end) >= _NEAR_END for end in ends) for p in near_points)
+        total += max(0.0, distant * _STEP - _CROSSING)
     return total
 
 
