@@ -8,9 +8,12 @@ output) and ``wrt`` (a list of names). Unknown arguments are errors.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from cgprimer.analysis.comparison import compare
@@ -24,7 +27,7 @@ from cgprimer.core.operations.primitive_registry import FUNCTIONS
 from cgprimer.errors import UsageError, join_names
 from cgprimer.support.example_files import load_examples
 from cgprimer.support.type_checks import check_type
-from cgprimer.support.validation import check_choice
+from cgprimer.support.validation import check_choice, check_integer, check_real_number
 from cgprimer.tapes import differentiate, values_of
 from cgprimer.tapes import tape as tape_of
 from cgprimer.visualization.diagrams.vertex_sweeps import (
@@ -32,6 +35,7 @@ from cgprimer.visualization.diagrams.vertex_sweeps import (
     compute_tangents,
     run_backward_sweep,
 )
+from cgprimer.visualization.pages.stepping.method_walks import DEFAULT_METHOD, METHODS
 from cgprimer.visualization.pages.stepping.scene import Scene, build_scene
 from cgprimer.visualization.pages.stepping.step_values import encode_value
 
@@ -312,7 +316,9 @@ def _encode(value: Any) -> Any:
 def show_methods(request: Request) -> dict[str, Any]:
     """Compare the methods of differentiation, and list their programs.
 
-    Arguments are those of a graph request.
+    Arguments are those of a graph request, and ``symbolic``: true to answer ``needs`` instead if
+    sympy is not loaded. Without sympy, symbolic differentiation is refused; without mpmath, which
+    is loaded with sympy, errors are unknown.
 
     Returns:
         ``target``, ``value``, ``wrt`` and ``methods``: objects with ``method``, ``derivatives`` by
@@ -324,8 +330,10 @@ def show_methods(request: Request) -> dict[str, Any]:
     >>> [(row["method"], row["derivatives"]) for row in rows if row["method"] == "reverse"]
     [('reverse', {'ab': 3.0})]
     """
-    arguments = read_graph_request(request)
+    arguments = read_graph_request(request, "symbolic")
     graph, target = arguments.graph, arguments.target
+    if request.get("symbolic"):
+        import_module("sympy")  # an ImportError becomes the answer "needs"
     comparison = compare(graph, arguments.at, of=target, wrt=arguments.wrt)
     names = tuple(dict.fromkeys(name.partition("[")[0] for name in comparison.wrt))
     return {
@@ -340,7 +348,9 @@ def show_methods(request: Request) -> dict[str, Any]:
                 "passes": result.passes,
                 "operations": result.operations,
                 "refusal": result.refused,
-                "needs": "sympy" if "sympy" in result.refused else None,
+                "needs": "sympy"
+                if result.method == "symbolic" and find_spec("sympy") is None
+                else None,
                 "lines": []
                 if result.refused
                 else list_program_lines(graph, target, names, result.method),
@@ -401,6 +411,98 @@ def _encode_trace(result: Trace) -> dict[str, Any]:
     }
 
 
+def show_steps(request: Request) -> dict[str, Any]:
+    """Compute the data of the step page.
+
+    Arguments are those of a graph request, and ``method``: the tab that is open at first, by
+    default ``reverse``.
+
+    Returns:
+        The data that `build_step_data` returns.
+
+    >>> data = show_steps({"text": "xw = ab*xa", "at": {"ab": 2, "xa": 3}})
+    >>> [walk["method"] for walk in data["walks"]]
+    ['forward', 'reverse', 'path-sum', 'finite-difference']
+    """
+    from cgprimer.visualization.pages.stepping.step_frames import stepping
+    from cgprimer.visualization.pages.stepping.step_page import build_step_data
+
+    arguments = read_graph_request(request, "method")
+    method = check_choice("method", request.get("method") or DEFAULT_METHOD, METHODS)
+    shown = stepping(arguments.graph, arguments.at, of=arguments.target, wrt=arguments.wrt)
+    return build_step_data(shown, method=method)
+
+
+def show_curve(request: Request) -> dict[str, Any]:
+    """Sample a variable as a function of one scalar, with its derivative.
+
+    Arguments are those of a graph request (``wrt`` has no effect), and ``x``: the name of an input
+    or a parameter, or an element of an array; ``from`` and ``to``: its range; ``samples``: the
+    number of points, by default 201.
+
+    Returns:
+        ``target``, ``name`` (the argument ``x``), and lists of numbers: ``x``, ``values`` and
+        ``derivatives``.
+
+    >>> curve = show_curve({"text": "xw = xa^2", "x": "xa", "from": -1, "to": 1, "samples": 3})
+    >>> curve["x"], curve["values"], curve["derivatives"]
+    ([-1.0, 0.0, 1.0], [1.0, 0.0, 1.0], [-2.0, 0.0, 2.0])
+    """
+    arguments = read_graph_request(request, "x", "from", "to", "samples")
+    graph, target = arguments.graph, arguments.target
+    name = resolve_wrt(graph, request.get("x") or ())[0]
+    if name in graph.definitions:
+        hint = "choose an input or a parameter"
+        raise UsageError(f"{name!r} is computed by the graph", hint=hint)
+    low = check_real_number("the start of the range", request.get("from"))
+    high = check_real_number("the end of the range", request.get("to"))
+    if not low < high or not math.isfinite(high - low):
+        message = f"the range must go from a smaller to a larger number, got {low} to {high}"
+        raise UsageError(message)
+    count = check_integer("the number of samples", request.get("samples") or 201, minimum=2)
+    if count > _MAX_SAMPLES:
+        raise UsageError(f"a curve can have at most {_MAX_SAMPLES:,} samples, got {count:,}")
+    points = [low + (high - low) * (k / (count - 1)) for k in range(count)]
+    values, derivatives = [], []
+    for x in points:
+        point = complete_point(graph, {**arguments.at, name: x}, of=target)
+        results = compute_derivatives(graph, point, (target,), (name,), "forward")
+        values.append(results.values[target])
+        derivatives.append(results.derivatives[target, name])
+    check_type("of", values[0], float, "the name of a scalar")
+    return {
+        "target": target, "name": name, "x": points, "values": values, "derivatives": derivatives,
+    }  # fmt: skip
+
+
+def export_graph(request: Request) -> dict[str, Any]:
+    """Export a graph as a file in another language.
+
+    Arguments are those of a graph request, and ``format``: ``latex`` (the derivation as a
+    document), ``tikz`` (the picture as a document) or ``python`` (a program that checks itself).
+
+    Returns:
+        ``text``: the content of the file.
+
+    >>> text = export_graph({"text": "xw = ab*xa", "format": "python"})["text"]
+    >>> [line for line in text.splitlines() if line.startswith("def gradient")]
+    ['def gradient(xa, ab):']
+    """
+    from cgprimer.analysis.export.exporter import export
+
+    arguments = read_graph_request(request, "format")
+    kind = check_choice("format", request.get("format"), ("latex", "tikz", "python"))
+    graph, of, at = arguments.graph, arguments.target, arguments.at
+    if kind == "tikz":
+        from cgprimer.visualization.diagrams.diagram_formats import format_diagram
+        from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
+
+        derivatives = {} if arguments.missing else {"at": at, "adjoints": True, "of": of}
+        diagram = graph_diagram(graph, **derivatives)
+        return {"text": format_diagram(diagram, "tex")}
+    return {"text": export(graph, kind, at, of=of, wrt=arguments.wrt)}
+
+
 def list_examples(request: Request) -> dict[str, Any]:
     """List the example graphs of the package by topic, in the order of a course.
 
@@ -427,5 +529,8 @@ VIEWS: dict[str, Callable[[Request], dict[str, Any]]] = {
     "graph": show_graph,
     "methods": show_methods,
     "trace": show_trace,
+    "step": show_steps,
+    "curve": show_curve,
+    "export": export_graph,
     "examples": list_examples,
 }
