@@ -42,6 +42,7 @@ _COMMANDS = {
     "compare": "Compare derivatives, errors and costs of all differentiation methods.",
     "data": "Generate a dataset from a graph with known parameters.",
     "primitives": "List the functions of the language and their derivatives.",
+    "playground": "Write a page that runs cgprimer in the browser.",
     "new": "Write the expressions of a network, chain, polynomial or random graph.",
     "examples": "List or copy the example graphs of cgprimer.",
     "info": "Describe a graph, or this machine.",
