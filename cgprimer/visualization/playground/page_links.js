@@ -40,10 +40,10 @@ function openLink() { // shows what the address says; a bad address shows the fi
     fields = {};
   }
   const examples = config.examples.flatMap(topic => topic.examples);
-  const example = examples.find(({ name }) => name === fields.example);
+  const [example, first] = [fields.example, config.first].map(wanted => examples.find(({ name }) => name === wanted));
   if (fields.example && !example) problem = `This version has no example ${fields.example.slice(0, 40)}, so the page shows another one.`;
-  session.example = example?.name ?? (fields.text === undefined ? examples[0].name : "");
-  setEditorText(fields.text ?? (example ?? examples[0]).text);
+  session.example = example?.name ?? (fields.text === undefined ? config.first : "");
+  setEditorText(fields.text ?? (example ?? first).text);
   $("examples").value = session.example;
   session.at = readPoint(fields.at);
   session.pointShape = "";

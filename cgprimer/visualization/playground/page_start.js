@@ -42,4 +42,4 @@ showPrecomputed();
 if (!client.worker) showNotice("This browser has no WebAssembly or no workers, so Python cannot run. Use a current browser, or ask for WebAssembly to be allowed.");
 else updateText();
 $("examples").addEventListener("change", () => chooseExample($("examples").value));
-$("reset").addEventListener("click", () => chooseExample(session.example || config.examples[0].examples[0].name));
+$("reset").addEventListener("click", () => chooseExample(session.example || config.first));

@@ -124,14 +124,14 @@ def read_pyodide(folder: Path) -> dict[str, bytes]:
         UsageError: a file is missing, or the folder has another version.
     """
     hint = f"unpack the package first: npm pack pyodide@{PYODIDE} && tar -xzf pyodide-{PYODIDE}.tgz"
-    missing = [name for name in _PYODIDE_FILES if not (folder / name).is_file()]
+    required = (*_PYODIDE_FILES, "package.json")
+    missing = [name for name in required if not (folder / name).is_file()]
     if missing:
         raise UsageError(f"{folder} does not contain Pyodide: {missing[0]} is missing", hint=hint)
     try:
-        lock = json.loads((folder / "pyodide-lock.json").read_bytes())
-        version = str(lock["info"]["version"])
+        version = str(json.loads((folder / "package.json").read_bytes())["version"])
     except (ValueError, KeyError, TypeError):
-        raise UsageError(f"{folder / 'pyodide-lock.json'} is damaged", hint=hint) from None
+        raise UsageError(f"{folder / 'package.json'} is damaged", hint=hint) from None
     if version != PYODIDE:
         raise UsageError(f"{folder} contains Pyodide {version}, not {PYODIDE}", hint=hint)
     paths = [*(folder / name for name in _PYODIDE_FILES), *sorted(folder.glob("*.whl"))]
@@ -152,12 +152,13 @@ def render_playground(libraries: Mapping[str, bytes]) -> dict[str, bytes]:
         "sympy.zip": build_sympy_archive(),
         **libraries,
     }
-    draft = _render_texts("", bool(libraries), ())
+    has_numpy = not libraries or any(n.startswith(f"{_OFFLINE}numpy-") for n in libraries)
+    draft = _render_texts("", bool(libraries), has_numpy, ())
     # Addresses and the name of the cache contain the version, so that versions never mix.
     version = _compute_version({**binary, **draft})
     cached = [name for name in (*draft, *binary) if not name.endswith(".whl")]
     cached = [name for name in cached if name not in ("sympy.zip", "service_worker.js")]
-    texts = _render_texts(version, bool(libraries), cached)
+    texts = _render_texts(version, bool(libraries), has_numpy, cached)
     files = {**texts, **binary}
     manifest = {"version": version, "release": cgprimer.__version__, "pyodide": PYODIDE}
     listed = sorted((*files, _MANIFEST))
@@ -173,7 +174,9 @@ def _compute_version(files: Mapping[str, bytes]) -> str:
     return digest.hexdigest()[:12]
 
 
-def _render_texts(version: str, is_offline: bool, cached: Iterable[str]) -> dict[str, bytes]:
+def _render_texts(
+    version: str, is_offline: bool, has_numpy: bool, cached: Iterable[str]
+) -> dict[str, bytes]:
     """Render the page, its scripts and style sheets, keyed by file name."""
     roles = theme(False).roles
     values: dict[str, Any] = {
@@ -181,6 +184,7 @@ def _render_texts(version: str, is_offline: bool, cached: Iterable[str]) -> dict
         "release": cgprimer.__version__,
         "pyodide": _OFFLINE if is_offline else _ONLINE,
         "origin": "" if is_offline else f" {_ORIGIN}",
+        "has_numpy": has_numpy,
     }
     pages = {
         "index.html": render_template(

@@ -11,7 +11,7 @@ function startWorker() {
     event.preventDefault();
     handleCrash(event.message || "the worker could not be loaded");
   };
-  client.worker.postMessage({ pyodide: root.dataset.pyodide, version: root.dataset.version });
+  client.worker.postMessage({ ...root.dataset });
   showActivity("Loading Python (about 13 MB on the first visit) …");
 }
 function handleWorkerMessage(message) {

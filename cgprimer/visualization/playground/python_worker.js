@@ -22,8 +22,10 @@ async function start() {
 async function loadLibrary(name) { // returns whether the library can be imported now
   self.postMessage({ progress: `Loading ${name} …` });
   try {
-    if (name === "numpy") await python.loadPackage("numpy");
-    else {
+    if (name === "numpy") {
+      if (settings.numpy === undefined) return false; // the folder has no wheel of numpy
+      await python.loadPackage("numpy", { messageCallback: () => {}, errorCallback: () => {} });
+    } else {
       python.unpackArchive(await fetchBytes(`sympy.zip?v=${settings.version}`), "zip", { extractDir: SITE });
       python.runPython("import importlib; importlib.invalidate_caches()");
     }
