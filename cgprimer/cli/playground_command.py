@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shlex
 
-import click
-
 from cgprimer.cli.common import make_command, note
 from cgprimer.cli.grouped_help import option
 from cgprimer.cli.option_values import PATH
@@ -13,9 +11,7 @@ from cgprimer.cli.shared_options import force_option
 
 
 @make_command()
-@option(
-    "-o", "--output", **PATH, required=True, help="Output folder: new, empty or a playground."
-)
+@option("-o", "--output", **PATH, required=True, help="Output folder: new, empty or a playground.")
 @option(
     "--pyodide",
     **PATH,
@@ -37,7 +33,6 @@ def command(output: str, pyodide: str | None, force: bool) -> None:
     """
     from cgprimer.visualization.playground.playground_builder import write_playground
 
-    folder = write_playground(output, pyodide=pyodide, force=force)
-    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    note(f"wrote {output} ({size / 1e6:.1f} MB)")
-    click.echo(f"next: python -m http.server -d {shlex.quote(output)}, then open http://localhost:8000")
+    write_playground(output, pyodide=pyodide, force=force)
+    note(f"wrote {output}")
+    note(f"next: python -m http.server -d {shlex.quote(output)}, then open http://localhost:8000")

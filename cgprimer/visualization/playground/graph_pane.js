@@ -10,7 +10,7 @@ function showGraph(answer) {
   $("graph").replaceChildren();
   $("legend").replaceChildren();
   buildPicture();
-  buildLegend();
+  buildRoles();
   fitGraph();
   const mark = answer.kind === "adjoint" ? "bar" : "dot";
   answer.vertices.forEach(({ name, role, expression }, k) => {
@@ -28,6 +28,15 @@ function describeGraph({ vertices, values, derivatives, kind }) {
   const text = vertices.map(({ name }, k) =>
     values ? `${name} = ${formatCell(values[k])}, ${kind} ${formatCell(derivatives[k])}` : name);
   return `Computational graph. ${text.slice(0, 40).join("; ")}${text.length > 40 ? "; …" : ""}`;
+}
+function buildRoles() { // the legend of the shapes
+  const roles = new Set(data.vertices.map(([, role]) => role));
+  for (const [role, [, word]] of Object.entries(data.shapes).filter(([name]) => roles.has(name))) {
+    const entry = addElement("span", $("legend"), "entry");
+    addBody(addShape("svg", entry, { class: "swatch", viewBox: "-2 -2 64 40", "aria-hidden": "true" }), role, [30, 18, 58, 34]);
+    addElement("span", entry, "", word);
+  }
+  addElement("span", $("legend"), "", "on the edges: local partial derivatives; bar: adjoints");
 }
 function showGradient({ gradient, target }) {
   const box = $("gradient");

@@ -3,7 +3,7 @@
 const LONGEST_TEXT = 50000; // characters in an address
 const address = { ignore: "" };
 function encodeLink() {
-  const example = config.examples.flatMap(topic => topic.examples).find(({ name }) => name === session.example);
+  const example = findExample();
   const fields = example && example.text === $("text").value ? { example: example.name } : { text: $("text").value };
   const point = Object.entries(session.at).filter(([name, value]) => isMoved(name, value));
   if (point.length) fields.at = JSON.stringify(Object.fromEntries(point));

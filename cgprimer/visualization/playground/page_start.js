@@ -14,11 +14,10 @@ function buildExamples() {
   addElement("option", $("examples"), "", "(own text)", { value: "", hidden: true });
 }
 function chooseExample(name) {
-  const example = config.examples.flatMap(topic => topic.examples).find(entry => entry.name === name);
   session.example = name;
   session.at = {};
   session.pointShape = "";
-  setEditorText(example.text);
+  setEditorText(findExample().text);
   updateText();
 }
 function showPrecomputed() { // of the first example, so that its gradient is shown at once

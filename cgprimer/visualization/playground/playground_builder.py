@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
+from itertools import dropwhile
 from pathlib import Path
 from typing import Any
 
-import cgprimer
+from cgprimer import __version__
 from cgprimer.errors import UsageError
 from cgprimer.support.files import convert_path
 from cgprimer.support.templates import Markup, render_template
@@ -160,7 +160,7 @@ def render_playground(libraries: Mapping[str, bytes]) -> dict[str, bytes]:
     cached = [name for name in cached if name not in ("sympy.zip", "service_worker.js")]
     texts = _render_texts(version, bool(libraries), has_numpy, cached)
     files = {**texts, **binary}
-    manifest = {"version": version, "release": cgprimer.__version__, "pyodide": PYODIDE}
+    manifest = {"version": version, "release": __version__, "pyodide": PYODIDE}
     listed = sorted((*files, _MANIFEST))
     text = json.dumps({**manifest, "files": listed}, indent=1) + "\n"
     return {**files, _MANIFEST: text.encode()}
@@ -181,7 +181,7 @@ def _render_texts(
     roles = theme(False).roles
     values: dict[str, Any] = {
         "version": version,
-        "release": cgprimer.__version__,
+        "release": __version__,
         "pyodide": _OFFLINE if is_offline else _ONLINE,
         "origin": "" if is_offline else f" {_ORIGIN}",
         "has_numpy": has_numpy,
@@ -222,18 +222,21 @@ def _list_addresses(cached: Iterable[str], version: str, is_offline: bool) -> li
 
 def _read_layout_engine(name: str) -> Markup:
     """Return a file of the layout engine dagre."""
-    path = Path(cgprimer.__file__).parent / "visualization" / "pages" / "vendor" / name
+    path = Path(__file__).parents[1] / "pages" / "vendor" / name
     return Markup(path.read_text(encoding="utf-8"))
 
 
 def _collect_page_data() -> dict[str, Any]:
     """Collect what the page needs before Python is loaded, with the answers for one example."""
     topics = json.loads(answer_request('{"view": "examples"}'))["topics"]
-    fields = ("name", "title", "text")
+    fields = ("name", "title", "teaches", "source")
     examples = [
         {
             "topic": topic["topic"],
-            "examples": [{field: row[field] for field in fields} for row in topic["examples"]],
+            "examples": [
+                {**{field: row[field] for field in fields}, "text": _shorten_example(row)}
+                for row in topic["examples"]
+            ],
         }
         for topic in topics
     ]
@@ -252,6 +255,13 @@ def _collect_page_data() -> dict[str, Any]:
     }
 
 
+def _shorten_example(example: Mapping[str, str]) -> str:
+    """Return the text of an example, whose header is replaced by a comment with its title."""
+    lines = example["text"].splitlines(keepends=True)
+    body = "".join(dropwhile(lambda line: line.startswith("#"), lines)).strip("\n")
+    return f"# {example['title']}\n{body}\n"
+
+
 def _collect_licences() -> list[dict[str, str]]:
     """Return the licences of everything that the playground contains or loads."""
     addresses = {
@@ -259,9 +269,8 @@ def _collect_licences() -> list[dict[str, str]]:
         "CPython": ("PSF-2.0", "3.14", "https://docs.python.org/3/license.html"),
         "NumPy": ("BSD-3-Clause and others", "", "https://numpy.org/doc/stable/license.html"),
     }
-    own = list_licences()
     dagre = Licence("dagre", "3.1.3", "MIT", str(_read_layout_engine("dagre.min.js.LEGAL.txt")))
-    rows = [{**licence._asdict(), "address": ""} for licence in (*own, dagre)]
+    rows = [{**licence._asdict(), "address": ""} for licence in (*list_licences(), dagre)]
     return rows + [
         {"package": package, "name": name, "version": version, "text": "", "address": address}
         for package, (name, version, address) in addresses.items()

@@ -9,8 +9,7 @@ function chooseAxis() { // keeps the chosen name; a new name starts with a range
 }
 function resetRange() {
   curve.axis = $("axis").value;
-  const declared = [...session.summary.inputs, ...session.summary.parameters].find(({ name }) => name === curve.axis)?.value;
-  const value = session.at[curve.axis] ?? parseNumeric(declared) ?? declared ?? 0, reach = Math.max(2, 2 * Math.abs(value));
+  const value = getValue(curve.axis) ?? 0, reach = Math.max(1, 2 * Math.abs(value));
   $("from").value = -reach;
   $("to").value = reach;
 }
@@ -21,17 +20,23 @@ function readRange() { // null if the range is invalid, which is shown
   if (!valid) showPaneError($("pane-plot"), { message: "The range must go from a smaller to a larger number.", hint: "" });
   return valid ? { from, to } : null;
 }
+function interpolate(xs, ys, x) {
+  const k = Math.max(1, xs.findIndex(other => other >= x)), part = (x - xs[k - 1]) / (xs[k] - xs[k - 1]);
+  return ys[k - 1] + part * (ys[k] - ys[k - 1]);
+}
+const getValue = name => session.at[name]
+  ?? parseNumeric([...session.summary.inputs, ...session.summary.parameters].find(entry => entry.name === name)?.value);
 function showCurve() {
   const { answer } = curve;
   if (!answer || $("pane-plot").hidden) return;
-  const xs = answer.x.map(readNumberOf), [values, derivatives] = [answer.values, answer.derivatives].map(list => list.map(readNumberOf));
-  const names = [`${answer.target}(${answer.name})`, `d${answer.target}/d${answer.name}`];
+  const xs = answer.x.map(parseNumeric), [values, derivatives] = [answer.values, answer.derivatives].map(list => list.map(parseNumeric));
+  const at = getValue(answer.name) ?? NaN, names = [`${answer.target}(${answer.name})`, `d${answer.target}/d${answer.name}`];
   drawChart($("curve"), {
     curves: [values, derivatives].map((list, k) => ({ name: names[k], points: list.map((y, i) => [xs[i], y]) })),
-    xLabel: answer.name,
+    xLabel: answer.name, marker: { x: at, values: [values, derivatives].map(list => interpolate(xs, list, at)) },
     description: `${names[0]} and its derivative ${names[1]} for ${answer.name} from ${formatNumber(xs[0], 4)} to ${formatNumber(xs.at(-1), 4)}`,
   });
-  setText($("curve-note"), `Other names have the values on the ${innerWidth > 700 ? "left" : "list above"}.`);
+  setText($("curve-note"), `Dots mark the current value of ${answer.name}; all other names keep their values.`);
 }
 panes.plot = { async refresh() {
   if (!chooseAxis()) return showPaneError($("pane-plot"), { message: "The graph has no scalar input or parameter.", hint: "" });

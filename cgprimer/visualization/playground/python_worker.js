@@ -37,6 +37,8 @@ async function loadLibrary(name) { // returns whether the library can be importe
   }
 }
 async function answer(request) {
+  const { load } = request.startsWith('{"load"') ? JSON.parse(request) : {};
+  if (load) return JSON.stringify(await loadLibrary(load) ? {} : { error: { message: `${load} could not be loaded`, hint: "" } });
   const loaded = new Set();
   for (;;) {
     const text = answerRequest(request), { needs } = text.includes('"needs"') ? JSON.parse(text) : {};

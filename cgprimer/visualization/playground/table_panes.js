@@ -6,7 +6,10 @@ function addTable(parent, headings, caption) {
   wrap.setAttribute("aria-label", caption);
   addElement("caption", table, "", caption);
   const row = addElement("tr", addElement("thead", table));
-  for (const heading of headings) addElement("th", row, "", heading, { scope: "col" });
+  for (const heading of headings) { // "#" marks a column of numbers
+    const [, mark, words] = heading.match(/^(#?)(.*)$/s);
+    addElement("th", row, mark && "number", words, { scope: "col" });
+  }
   return addElement("tbody", table);
 }
 function addRow(body, cells, heading = 0) { // cells: texts, or [text, class]
@@ -18,22 +21,21 @@ function addRow(body, cells, heading = 0) { // cells: texts, or [text, class]
   });
   return row;
 }
-const formatError = error => error === null ? "" : parseNumeric(error) === 0 || error === 0 ? "0" : formatNumber(parseNumeric(error) ?? error, 2);
-const readNumberOf = value => typeof value === "string" ? parseNumeric(value) : value;
 function showMethods(answer) {
   $("methods").replaceChildren();
   const names = answer.wrt;
-  const body = addTable($("methods"), ["Method", ...names.map(name => `d${answer.target}/d${name}`),
-    "relative error", "passes", "operations"], "Derivatives, errors and costs");
+  const body = addTable($("methods"), ["method", ...names.map(name => `#d${answer.target}/d${name}`),
+    "#relative error", "#passes", "#operations"], "Derivatives, errors and costs");
   for (const row of answer.methods) {
     if (row.refusal) {
-      const [first] = addRow(body, [row.method]).children;
-      const cell = addElement("td", first.parentNode, "refusal", row.refusal);
-      cell.colSpan = names.length + 3;
+      const cell = addElement("td", addRow(body, [row.method]), "refusal", row.needs ? "" : row.refusal);
+      cell.colSpan = names.length + 4;
+      if (row.needs) addElement("button", cell, "", "Load symbolic differentiation and reference values (4 MB)",
+        { type: "button", id: "load-symbolic", onclick: loadSymbolic });
       continue;
     }
     addRow(body, [row.method, ...names.map(name => [formatCell(row.derivatives[name]), "number"]),
-      [row.error === null ? "" : formatNumber(readNumberOf(row.error), 2), "number"],
+      [row.error === null ? "" : formatNumber(parseNumeric(row.error), 2), "number"],
       [String(row.passes), "number"], [String(row.operations), "number"]]);
   }
   showPrograms(answer.methods);
@@ -49,6 +51,12 @@ function showPrograms(methods) {
     code.setAttribute("aria-label", `Program of ${method}`);
   }
 }
+async function loadSymbolic() {
+  $("load-symbolic").disabled = true;
+  const { error } = await askPython({ load: "sympy" });
+  if (error) return showPaneError($("pane-methods"), error);
+  panes.methods.refresh();
+}
 panes.methods = { async refresh() {
   const answer = await askView("methods");
   if (answer) showMethods(answer);
@@ -57,12 +65,12 @@ panes.methods = { async refresh() {
 const getTraceMode = () => document.querySelector("input[name=mode]:checked").value;
 function showTrace(answer) {
   $("trace").replaceChildren();
-  const body = addTable($("trace"), ["name", "expression", "value", answer.heading || answer.kind || "derivative"],
+  const body = addTable($("trace"), ["name", "expression", "#value", `#${answer.heading || answer.kind || "derivative"}`],
     `Evaluation of ${answer.target}`);
   for (const row of answer.rows)
     addRow(body, [row.name, [row.expression, "code"], [formatCell(row.value), "number"], [formatCell(row.derivative), "number"]]);
   if (!answer.backward.length) return;
-  const second = addTable($("trace"), ["name", "expression", "value"], "Backward pass");
+  const second = addTable($("trace"), ["name", "expression", "#value"], "Backward pass");
   for (const row of answer.backward) addRow(second, [row.name, [row.expression, "code"], [formatCell(row.value), "number"]]);
 }
 panes.trace = { async refresh() {

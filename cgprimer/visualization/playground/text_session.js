@@ -8,9 +8,18 @@ function describeRequest(view, more = {}) {
   const request = { view, text: session.text, at: getPoint(), of: $("of").value || null, ...more };
   return $("wrt").value ? { ...request, wrt: [$("wrt").value] } : request;
 }
+const findExample = () => config.examples.flatMap(topic => topic.examples).find(({ name }) => name === session.example);
+function showAbout() { // while the text is that of an example
+  const example = findExample(), shown = example?.text === $("text").value;
+  $("about").hidden = !shown;
+  if (!shown) return;
+  setText($("teaches"), example.teaches);
+  setText($("source"), `Source: ${example.source}`);
+}
 async function updateText() {
   clearTimeout(editTimer);
   session.text = $("text").value;
+  showAbout();
   storeLink();
   const text = session.text;
   const answer = await askPython({ view: "summary", text });

@@ -71,7 +71,7 @@ function showTraining(answer) {
 function showLosses() {
   const { answer } = training;
   if (!answer?.losses?.length || $("pane-train").hidden) return;
-  const losses = answer.losses.map(readNumberOf), last = losses.findLast(Number.isFinite);
+  const losses = answer.losses.map(parseNumeric), last = losses.findLast(Number.isFinite);
   drawChart($("losses"), {
     curves: [{ name: "mean loss of an epoch", points: losses.map((loss, k) => [k + 1, loss]) }],
     xLabel: "epoch", logarithmic: losses.every(loss => loss > 0),
@@ -82,7 +82,7 @@ function showLearned({ parameters }) {
   const entries = Object.entries(parameters);
   $("learned").replaceChildren();
   const declared = new Map(session.summary.parameters.map(({ name, value }) => [name, value]));
-  const body = addTable($("learned"), ["parameter", "learned", "declared"], "Parameters");
+  const body = addTable($("learned"), ["parameter", "#learned", "#declared"], "Parameters");
   for (const [name, value] of entries.slice(0, 30))
     addRow(body, [name, [formatCell(value), "number"], [Array.isArray(declared.get(name)) ? "" : formatCell(declared.get(name)), "number"]]);
   if (entries.length > 30) addElement("p", $("learned"), "note", `and ${entries.length - 30} more`);
