@@ -31,8 +31,8 @@ CORE = (  # parts of core, in the same order
     "registration",
 )  # fmt: skip
 HEAVY = {
-    "click", "graphlay", "llvmlite", "matplotlib", "mpmath", "networkx", "numba", "numpy", "pandas",
-    "polars", "pyarrow", "rich", "scipy", "sympy", "tabulate",
+    "anywidget", "click", "graphlay", "llvmlite", "matplotlib", "mpmath", "networkx", "numba",
+    "numpy", "pandas", "polars", "pyarrow", "rich", "scipy", "sympy", "tabulate",
 }  # fmt: skip
 
 

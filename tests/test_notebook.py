@@ -136,7 +136,8 @@ def test_page_is_in_a_sandboxed_frame() -> None:
     assert isinstance(page, str)
     assert len(repr(page)) < 60
     html = shown(page)["text/html"]
-    assert re.fullmatch(r'<iframe style="[^"]*" sandbox="allow-scripts" [^<>]*></iframe>', html)
+    frame = r'<iframe title="[^"]*" style="[^"]*" sandbox="allow-scripts" [^<>]*></iframe>'
+    assert re.fullmatch(frame, html)
 
 
 def test_names_are_never_html() -> None:

@@ -36,7 +36,6 @@ Bundle = dict[str, str]  # content by media type; binary pictures are encoded in
 _MAX_LINES = 200  # of a listing or a table
 _MAX_CHARACTERS = 200  # of a line
 _LARGEST_SVG = 2_000_000  # characters; larger pictures make a notebook slow, and PNG is smaller
-_FRAME_HEIGHT = 720  # pixels of a page in a cell; the page scrolls
 
 
 class OutputTable(NamedTuple):
@@ -283,9 +282,9 @@ def _display_memory(result: Memory) -> Bundle:
 
 def _display_page(page: Page) -> Bundle:
     """Display a page in a frame, isolated from the notebook's styles and keyboard shortcuts."""
-    template = "visualization/notebook_page.html"
-    frame = render_template(template, page=str(page), height=_FRAME_HEIGHT)
-    return {"text/html": frame.rstrip("\n")}
+    from cgprimer.visualization.pages.page_rendering import render_frame
+
+    return {"text/html": render_frame(page)}
 
 
 _DISPLAYS: dict[str, Callable[[Any], Bundle]] = {

@@ -12,6 +12,7 @@ import pytest
 
 import cgprimer
 from cgprimer.support.files import format_json
+from cgprimer.visualization.pages.page_rendering import encode_script_data
 from cgprimer.visualization.pages.stepping.step_frames import stepping
 from cgprimer.visualization.pages.stepping.step_page import build_step_data
 from cgprimer.visualization.pages.stepping.step_shell import render_step_shell
@@ -19,6 +20,7 @@ from tests.pages.conftest import SCRIPTS, TABLES, move, press, texts, wait
 
 pytestmark = pytest.mark.browser
 LECTURE = cgprimer.load("lecture")
+STATE = ("method", "step", "point", "h", "scheme")
 STRICT = "default-src 'none'; script-src 'self'; style-src 'self'"
 TYPES = {"html": "text/html; charset=utf-8", "js": "text/javascript", "css": "text/css"}
 
@@ -157,3 +159,49 @@ def test_hostile_messages_change_nothing(browser: Any, site: dict[str, str]) -> 
         assert answer["type"] == "cgprimer-error"
     send(page, {"type": "cgprimer-data", "data": encode(LECTURE)})
     assert read_shown(page) == before
+
+
+def test_a_widget_keeps_its_model_and_its_page_equal(browser: Any, site: dict[str, str]) -> None:
+    pytest.importorskip("anywidget", reason="anywidget is missing: pip install -e .[widget]")
+    widget = cgprimer.step(LECTURE).widget()
+    widget.method, widget.step = "forward", 2
+    initial = encode_script_data(widget.get_state(["_frame", *STATE]))
+    site["step_widget.js"] = widget._esm
+    site["index.html"] = (
+        f'<!doctype html><link rel="icon" href="data:,"><script>window.initial = {initial}</script>'
+        f'<script type="module">{SCRIPTS["show a widget with a model"]}</script>'
+    )
+    browser.get(f"{site['address']}/index.html")
+    wait(browser, "window.ready")
+    frame = browser.find_element("css selector", "iframe")
+
+    def read() -> list[str]:
+        browser.switch_to.frame(frame)
+        found = texts(browser, "[aria-selected=true], #count")
+        found.append(browser.find_element("css selector", "[data-number=xa]").get_property("value"))
+        browser.switch_to.default_content()
+        return found
+
+    n_steps = len(widget._shown.walk("forward").steps)
+    assert read() == ["forward", f"step 3 of {n_steps}", "0.5"]  # set before the page was shown
+    browser.execute_script("model.set('step', 4); model.set('point', {xa: 0.75})")
+    assert browser.execute_script("return model.saves") == 0
+    browser.switch_to.frame(frame)
+    wait(browser, "document.querySelector('#count').textContent.startsWith('step 5')")
+    move(browser, '[data-slider="xa"]', 1)
+    browser.find_element("id", "forward").click()
+    browser.switch_to.default_content()
+    wait(browser, "model.state.step === 5 && model.state.point.xa === 1 && model.saves > 0")
+    assert read() == ["forward", f"step 6 of {n_steps}", "1"]
+    widget.set_state(browser.execute_script("return {...model.state, _frame: ''}"))
+    assert (widget.step, widget.point["xa"]) == (5, 1.0)
+    assert widget.gradient == pytest.approx(
+        cgprimer.gradient(LECTURE, {**LECTURE.values, "xa": 1}, method="forward")
+    )
+    browser.execute_script("window.before = model.saves; remove()")
+    assert browser.execute_script("return count()") == 0
+    browser.switch_to.frame(frame)
+    browser.find_element("id", "forward").click()
+    browser.switch_to.default_content()
+    assert read()[1] == f"step 7 of {n_steps}"
+    assert browser.execute_script("return model.saves === before && model.state.step") == 5

@@ -15,6 +15,7 @@ from cgprimer.support.files import format_json
 from cgprimer.support.templates import Markup, render_template
 from cgprimer.visualization.diagrams.theme import mix, theme
 
+_FRAME_HEIGHT = 720  # pixels of a page in a notebook; the page scrolls
 _FOCUS_COLORS = {False: "#0050d0", True: "#ffe14d"}
 
 
@@ -54,6 +55,12 @@ def render_page(
         themes=collect_themes(),
         **values,
     )
+
+
+def render_frame(page: str) -> str:
+    """Render a frame that shows a page in a notebook, isolated from its styles and shortcuts."""
+    template = "visualization/notebook_page.html"
+    return render_template(template, page=str(page), height=_FRAME_HEIGHT).rstrip("\n")
 
 
 def collect_themes() -> dict[str, ThemeColors]:

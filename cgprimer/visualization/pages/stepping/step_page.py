@@ -33,10 +33,54 @@ MAX_DRAWN = 300  #: steps drawn as slides or in an animation; drawing them takes
 class Page(str):
     """The HTML of a page, as a string that a notebook displays in a frame."""
 
-    __slots__ = ()
+    _shown: Stepping | None = None
+    _method = DEFAULT_METHOD
 
     def __repr__(self) -> str:
         return f"<a page of {len(self):,} characters>"
+
+    def widget(self) -> Any:
+        """Create a notebook widget that shows the page and shares its state with Python.
+
+        When you move through the page, the attributes of the widget change. When you assign an
+        attribute, the page moves. The widget works in JupyterLab, VS Code and marimo, and requires
+        the package ``anywidget`` (``pip install 'cgprimer[widget]'``).
+
+        Returns:
+            The widget, an ``anywidget.AnyWidget`` with these attributes:
+
+            - ``method``: the open tab.
+            - ``step``: the index of the current step, counted from 0. After a change of the method,
+              the index is at most the last step of the method.
+            - ``point``: the values of inputs and parameters, keyed by name. The dict is read-only:
+              assign a new dict with the values that change.
+            - ``h`` and ``scheme``: the step size (None if automatic) and the scheme of finite
+              differences.
+            - ``gradient``: the derivatives at the point by the method, keyed by name (read-only).
+            - ``result``: the number that the current step computes, or None (read-only).
+
+        Raises:
+            UsageError: anywidget is not installed, or the page was not created by :func:`step`.
+                An invalid value of an attribute is a UsageError, and the page stays unchanged.
+
+        Example:
+            ```python
+            widget = cgprimer.step(cgprimer.load("lecture")).widget()
+            widget.point = {"xa": 0.75}
+            widget.gradient
+            ```
+        """
+        if not self._shown:
+            hint = "create the page with cgprimer.step"
+            raise UsageError("this string is not a step page", hint=hint)
+        try:
+            from cgprimer.visualization.pages.stepping.step_widget import StepWidget
+        except ImportError as error:
+            if error.name not in ("anywidget", "traitlets"):
+                raise
+            hint = "run pip install 'cgprimer[widget]'"
+            raise UsageError("a widget requires the package `anywidget`", hint=hint) from None
+        return StepWidget(self, self._shown, self._method)
 
 
 def step(
@@ -121,15 +165,18 @@ def render_step_page(
     shown: Stepping, *, method: str = DEFAULT_METHOD, dark: bool = False, quiz: bool = False
 ) -> Page:
     """Render the page that steps through all methods, with the tab of one method selected."""
+    data = build_step_data(shown, method=method, quiz=quiz)
     text = render_page(
         "visualization/pages/stepping/step_page.html",
         shown.title,
         dark=dark,
         roles=theme(False).roles,
         n_methods=len(shown.walks),
-        data=encode_script_data(build_step_data(shown, method=method, quiz=quiz)),
+        data=encode_script_data(data),
     )
-    return Page(text)
+    page = Page(text)
+    page._shown, page._method = shown, data["first"]
+    return page
 
 
 def build_step_data(
