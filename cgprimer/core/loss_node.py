@@ -40,10 +40,9 @@ from cgprimer.core.loss_expressions import (
     target_column_name,
 )
 from cgprimer.core.operations.array_shapes import format_shape
-from cgprimer.core.operations.function_expansions import emit_function
 from cgprimer.core.operations.notation import unparse
 from cgprimer.core.tape.builder import Builder
-from cgprimer.core.tape.lowering import emit_vertex
+from cgprimer.core.tape.lowering import emit_function, emit_vertex
 from cgprimer.core.tape.tape import Tape, shape_of
 from cgprimer.core.tape.verifier import verify
 from cgprimer.errors import (

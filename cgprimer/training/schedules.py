@@ -7,10 +7,8 @@ from 0), ``steps`` and ``epochs`` (of the whole run), and hyperparameters.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
@@ -21,48 +19,14 @@ from cgprimer.errors import UsageError, name_hint
 from cgprimer.expressions import names_in, parse_expression
 from cgprimer.support.validation import check_named_values
 from cgprimer.training.optimizers import OPTIMIZERS
-from cgprimer.training.statement_tapes import StatementEvaluator, parse_statements
+from cgprimer.training.rule_tables import SCHEDULES
+from cgprimer.training.statement_evaluator import StatementEvaluator
+from cgprimer.training.statement_tapes import parse_statements
 
 Array = Any
 Rates = Callable[[int, int], Array]  #: from the first update and the end to learning rates
 _MAX_CHECKED_UPDATES = 1000  # updates whose learning rates are checked before the run
 _PREDEFINED = ("t", "step", "steps", "epochs", "rate")  # names that a formula can use
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScheduleRow:
-    """A row of the schedule table: the formula of a schedule and its hyperparameters.
-
-    Attributes:
-        summary: one sentence about the schedule.
-        formula: the learning rate of an update. ``drops`` is the number of completed periods of
-            ``every`` epochs.
-        hyper: default hyperparameters.
-        source: publication; empty if the schedule is folklore.
-    """
-
-    summary: str
-    formula: str
-    hyper: Mapping[str, float] = field(default_factory=dict)
-    source: str = ""
-
-
-SCHEDULES: Mapping[str, ScheduleRow] = {
-    "cosine": ScheduleRow(
-        summary="Half a cosine wave, from the initial learning rate to 0.",
-        formula=f"rate*(0.5 + 0.5*cos({math.pi}*step/steps))",
-        source='Loshchilov and Hutter 2017, "SGDR: stochastic gradient descent with warm restarts"',
-    ),
-    "constant": ScheduleRow(summary="The initial learning rate.", formula="rate"),
-    "exponential": ScheduleRow(
-        summary="A constant factor per epoch.", formula="rate*gamma^t", hyper={"gamma": 0.9}
-    ),
-    "steps": ScheduleRow(
-        summary="A constant factor after every few epochs.",
-        formula="rate*factor^drops",
-        hyper={"factor": 0.5, "every": 10},
-    ),
-}
 
 
 @lru_cache(maxsize=64)  # called several times per run

@@ -31,10 +31,12 @@ from cgprimer.expressions import (
 )
 from cgprimer.support.validation import check_named_values
 from cgprimer.tapes import reachable, values_of
+from cgprimer.training.statement_evaluator import StatementEvaluator
 from cgprimer.training.statement_tapes import (
-    Statement,
-    StatementEvaluator,
+    PREDEFINED,
+    READ_ONLY,
     build_statement_tape,
+    find_state_names,
     parse_statements,
 )
 
@@ -42,9 +44,6 @@ Array = Any
 State = tuple[Array, ...]
 _LARGE = 4096  # elements of an array
 _FLOAT64 = np.dtype(np.float64)
-#: Names that a rule may read but not assign, with their meanings.
-_READ_ONLY = {"g": "the gradient", "rate": "the learning rate", "t": "the number of the update"}
-_PREDEFINED = ("p", *_READ_ONLY)
 #: Values for a trial run of the first update.
 _TRIAL = {
     "p": np.array([0.5, -2.0, 1.5]), "g": np.array([-3.0, 0.25, 1.5]), "rate": 0.25, "t": 1.0,
@@ -161,20 +160,6 @@ class WrittenRule:
         return values[outputs["p"]], tuple(updated)
 
 
-def find_state_names(statements: tuple[Statement, ...]) -> tuple[str, ...]:
-    """Return the assigned names that statements read before their assignment, except ``p``.
-
-    >>> find_state_names(parse_statements("v = 0.9*v + g; d = rate*v; p = p - d"))
-    ('v',)
-    """
-    assigned = {name for name, _ in statements}
-    names, state = {*_PREDEFINED}, dict[str, None]()
-    for name, expression in statements:
-        state |= {read: None for read in names_in(expression) if read in assigned - names}
-        names.add(name)
-    return tuple(state)
-
-
 @lru_cache(maxsize=64)  # equal rules are one object, which is recorded once
 def create_named_rule(text: str, hyper: tuple[tuple[str, float], ...]) -> WrittenRule:
     """Create an update rule of the optimizer table from its statements and hyperparameters."""
@@ -229,8 +214,8 @@ def _check_statements(program: Program) -> list[Definition]:
             _raise_error(
                 program, statement, "", message, "assign the name instead, as in v = 0.9*v + g"
             )
-        if statement.name in _READ_ONLY:
-            message = f"cannot assign {statement.name}: it is {_READ_ONLY[statement.name]}"
+        if statement.name in READ_ONLY:
+            message = f"cannot assign {statement.name}: it is {READ_ONLY[statement.name]}"
             _raise_error(program, statement, "", message, "choose another name")
         for node in postorder(statement.expression):
             if isinstance(node, Apply) and not _is_elementwise(node):
@@ -262,12 +247,12 @@ def _check_rule_names(
     read = {name: one for one in reversed(definitions) for name in names_in(one.expression)}
     for one in definitions:
         for name in names_in(one.expression):
-            if name not in assigned | {*_PREDEFINED} | values.keys():
-                names = [*assigned, *_PREDEFINED, *values]
+            if name not in assigned | {*PREDEFINED} | values.keys():
+                names = [*assigned, *PREDEFINED, *values]
                 hint = did_you_mean(name, names) or f"pass a value, such as --hyper {name}=0.9"
                 message = f"{name!r} has neither an assignment nor a value"
                 _raise_error(program, one, name, message, hint)
-    allowed = [*state, *sorted(read.keys() - assigned - {*_PREDEFINED})]
+    allowed = [*state, *sorted(read.keys() - assigned - {*PREDEFINED})]
     check_named_values("the update rule", dict(values), "hyperparameter or state", allowed)
     if "g" not in read:
         _raise_error(program, last, "", "the update rule must read g, the gradient", "")

@@ -24,13 +24,6 @@ from cgprimer.core.operations.shape_operations import (
 from cgprimer.errors import ShapeError
 
 
-def emit_function(b: Builder, applied: str | Operator, arguments: Sequence[Any]) -> Any:
-    """Emit the operations of a syntax-tree node: a primitive, an array function or an index."""
-    if isinstance(applied, str) and applied not in ARRAY_FUNCTIONS:
-        return b.emit(applied, *arguments)
-    return emit_array_function(b, applied, arguments)
-
-
 def emit_array_function(b: Builder, applied: str | Operator, arguments: Sequence[Any]) -> Any:
     """Emit the operations of an array function or an index.
 

@@ -76,6 +76,15 @@ def lower(graph: LowerableGraph, mode: str = "") -> Tape:
         return verify(builder.finish({name: builder.names[name] for name in graph.outputs}))
 
 
+def emit_function(builder: Builder, function: str | Operator, operands: list[int]) -> int:
+    """Emit a node of a syntax tree: a primitive, an array function or an index."""
+    if function in ARRAY_FUNCTIONS or not isinstance(function, str):
+        from cgprimer.core.operations.function_expansions import emit_array_function  # numpy
+
+        return int(emit_array_function(builder, function, operands))
+    return builder.emit(function, *operands)
+
+
 def emit_vertex(
     builder: Builder, name: str, expression: Expression, graph: LowerableGraph | None = None
 ) -> int:
@@ -98,11 +107,7 @@ def emit_vertex(
         """Emit a function applied to operands."""
         nonlocal applied
         applied += 1
-        if function in ARRAY_FUNCTIONS or not isinstance(function, str):
-            from cgprimer.core.operations.function_expansions import emit_array_function
-
-            return int(emit_array_function(builder, function, operands))
-        return builder.emit(function, *operands)
+        return emit_function(builder, function, operands)
 
     try:
         root = fold(expression, emit_leaf, emit_operation)

@@ -10,9 +10,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from cgprimer.training.optimizers import OPTIMIZER_TABLE
-from cgprimer.training.statement_tapes import parse_statements
-from cgprimer.training.written_rules import find_state_names
+from cgprimer.training.rule_tables import OPTIMIZER_TABLE
+from cgprimer.training.statement_tapes import find_state_names, parse_statements
 
 _CHECKED = ("sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam")
 #: Statements of each optimizer that a submission can have. Weight decay is checked separately.

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from cgprimer.course.checks.optimizer_mistakes import AHEAD, CHANGES, LOOKING_AHEAD, RULES, Change
-from cgprimer.training.statement_tapes import StatementEvaluator, parse_statements
+from cgprimer.training.statement_evaluator import StatementEvaluator
+from cgprimer.training.statement_tapes import parse_statements
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from cgprimer import __version__
 from cgprimer.errors import UsageError
 from cgprimer.support.files import convert_path
 from cgprimer.support.templates import Markup, render_template
-from cgprimer.training.optimizers import OPTIMIZER_TABLE
+from cgprimer.training.scalar_training import SCALAR_OPTIMIZERS
 from cgprimer.visualization.diagrams.theme import theme
 from cgprimer.visualization.pages.page_rendering import collect_themes, encode_script_data
 from cgprimer.visualization.pages.stepping.step_shell import render_step_shell
@@ -249,7 +249,7 @@ def _collect_page_data() -> dict[str, Any]:
     return {
         "examples": examples,
         "first": _FIRST_EXAMPLE,
-        "optimizers": [*OPTIMIZER_TABLE],
+        "optimizers": SCALAR_OPTIMIZERS,
         "shapes": {role: [look.shape, look.label] for role, look in theme(False).roles.items()},
         "precomputed": {"text": text, **answers},
     }

@@ -524,6 +524,30 @@ def list_examples(request: Request) -> dict[str, Any]:
     return {"topics": [{"topic": name, "examples": rows} for name, rows in topics.items()]}
 
 
+def start_training(request: Request) -> dict[str, Any]:
+    """Start a training run; the arguments are ``text`` and those of `start_run`."""
+    from cgprimer.visualization.playground.playground_training import SETTINGS, start_run
+
+    check_argument_names(request, "text", "data", "samples", *SETTINGS)
+    return start_run(parse_once(_read_text(request)), request)
+
+
+def continue_training(request: Request) -> dict[str, Any]:
+    """Continue the run ``run`` for about ``milliseconds`` (by default 100), see `continue_run`."""
+    from cgprimer.visualization.playground.playground_training import continue_run
+
+    check_argument_names(request, "run", "milliseconds")
+    return continue_run(request.get("run"), request.get("milliseconds", 100))
+
+
+def stop_training(request: Request) -> dict[str, Any]:
+    """Forget the run ``run``, see `forget_run`."""
+    from cgprimer.visualization.playground.playground_training import forget_run
+
+    check_argument_names(request, "run")
+    return forget_run(request.get("run"))
+
+
 VIEWS: dict[str, Callable[[Request], dict[str, Any]]] = {
     "summary": summarize,
     "graph": show_graph,
@@ -533,4 +557,7 @@ VIEWS: dict[str, Callable[[Request], dict[str, Any]]] = {
     "curve": show_curve,
     "export": export_graph,
     "examples": list_examples,
+    "train": start_training,
+    "train-more": continue_training,
+    "train-stop": stop_training,
 }

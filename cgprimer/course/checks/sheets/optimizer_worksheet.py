@@ -19,8 +19,7 @@ from cgprimer.course.checks.sheets.sheet_tables import (
 from cgprimer.expressions import Apply, Expression, ExpressionGraph, Name, Number, fold
 from cgprimer.support.number_format import format_number
 from cgprimer.support.value_names import internal_name
-from cgprimer.training.optimizers import OPTIMIZER_TABLE
-from cgprimer.training.schedules import SCHEDULES
+from cgprimer.training.rule_tables import OPTIMIZER_TABLE, SCHEDULES
 from cgprimer.training.statement_tapes import parse_statements
 
 

@@ -14,8 +14,7 @@ from cgprimer.course.checks.stages.stage import Case, Stage, build_task, is_clos
 from cgprimer.course.checks.verdicts import accept, reject
 from cgprimer.tapes import differentiate, values_of
 from cgprimer.tapes import tape as tape_of
-from cgprimer.training.optimizers import OPTIMIZER_TABLE
-from cgprimer.training.schedules import SCHEDULES
+from cgprimer.training.rule_tables import OPTIMIZER_TABLE, SCHEDULES
 
 _DESCENT = OPTIMIZER_TABLE["sgd"].formula
 WRONG_DIRECTION = "the parameters move in the direction of the gradient; the loss grows"
