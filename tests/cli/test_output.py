@@ -133,15 +133,6 @@ def test_a_class_is_the_number_of_its_output() -> None:
     )
 
 
-def test_drawing_without_graphlay_names_the_missing_library(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "graphlay", None)
-    text = "xw = only_here*xa"  # the layout of no other test
-    approved(bad("draw", "-e", text, "-o", tmp_path / "a.png"), "graphlay")
-    good("draw", "-e", text, "-o", tmp_path / "a.mmd")  # as the hint says
-
-
 def test_examples_are_listed_with_topics_and_sources() -> None:
     rows = json.loads(good("examples", "--json"))
     files = [path for path in EXAMPLES.iterdir() if path.suffix in (".cg", ".py")]

@@ -8,6 +8,7 @@ this loop, and every engine is compared with it.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeAlias
@@ -139,8 +140,8 @@ def ignore_numpy_warnings(lookup: Lookup | None) -> AbstractContextManager[None]
     Args:
         lookup: the lookup of the functions; nothing is done for functions on floats.
     """
-    if lookup is float_arithmetic.float_function:
+    numpy = sys.modules.get("numpy")  # no value is an array before numpy is imported
+    if lookup is float_arithmetic.float_function or numpy is None:
         return nullcontext()
-    import numpy as np
-
-    return np.errstate(all="ignore")
+    context: AbstractContextManager[None] = numpy.errstate(all="ignore")
+    return context

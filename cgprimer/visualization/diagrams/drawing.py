@@ -141,9 +141,9 @@ def _save_and_draw(diagram: Diagram, path: Path | None, *, dark: bool) -> Figure
     from cgprimer.visualization.diagrams.diagram_figure import draw_diagram
 
     is_figure = path is not None and path.suffix.lower().removeprefix(".") in FORMATS
-    if path is not None and not is_figure:
-        save_diagram(diagram, path, dark=dark)
     figure = draw_diagram(diagram, dark=dark)
     if path is not None and is_figure:
         save_figure(figure, path)
+    elif path is not None:
+        save_diagram(diagram, path, dark=dark)
     return figure

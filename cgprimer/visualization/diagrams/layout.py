@@ -1,20 +1,18 @@
 """Positions of vertices, edges and labels: layers from inputs to outputs.
 
-The layers, their order, the coordinates and the routes of long edges around other vertices are
-computed by graphlay, a deterministic layout engine that uses the size of every box and needs no
-Graphviz binary. Labels are at the middle of their edges until `edge_labels.py` moves them. Lengths
-are in points; y increases downwards.
+A layout engine (`layout_engines.py`) computes the layers, their order, the coordinates and the
+routes of long edges around other vertices. Labels are at the middle of their edges until
+`edge_labels.py` moves them. Lengths are in points; y increases downwards.
 
 Source: Sugiyama, Tagawa and Toda, "Methods for visual understanding of hierarchical system
-structures", IEEE Trans. SMC 11 (1981); https://github.com/aarkue/graphlay
+structures", IEEE Trans. SMC 11 (1981).
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 from cgprimer.errors import UsageError
 from cgprimer.visualization.diagrams.column_layout import lay_out_columns
@@ -27,13 +25,13 @@ from cgprimer.visualization.diagrams.geometry import (
     find_point_at,
     round_corners,
 )
+from cgprimer.visualization.diagrams.layout_engines import LayoutRequest, find_layout_engine
 from cgprimer.visualization.diagrams.spine_layout import lay_out_spine
 from cgprimer.visualization.diagrams.theme import Shape
 from cgprimer.visualization.diagrams.vertex_order import equalize_sizes, find_natural_order
 from cgprimer.visualization.diagrams.vertex_shapes import clip_to_outline
 
 _CORNER = 36.0  # radius of the bends of edges
-_MAX_ROWS = 12
 _MAX_CROSSED_LAYERS = 20_000  # total over all edges: 40,000 take ten seconds, and growth is steep
 
 
@@ -96,7 +94,7 @@ def lay_out(
     gaps: Gaps = COMFORTABLE,
     down: bool = False,
 ) -> Layout:
-    """Lay out a graph in layers with the engine graphlay; equal graphs have equal layouts.
+    """Lay out a graph in layers with the installed layout engine; equal graphs have equal layouts.
 
     Args:
         sizes: width and height of each vertex, in topological order.
@@ -114,15 +112,15 @@ def lay_out(
         return Layout({}, (), (), (), 0, 0.0, 0.0)
     _check_size(sizes, edges)
     sizes = equalize_sizes(sizes, shapes or {}, edges)
-    request = _build_graphlay_graph(sizes, edges, label_sizes, gaps.clear)
-    answer = _run_graphlay(request, gaps, down, "straight_main")
-    layer = {key: raw["rank"] for key, raw in zip(sizes, answer["nodes"], strict=True)}
+    request = _build_request(sizes, edges, label_sizes, gaps, down)
+    answer = find_layout_engine()(request)
+    layer = dict(zip(sizes, answer.ranks, strict=True))
     network = not down and _is_network(layer, edges)
     if network:
-        answer = _run_graphlay(request, gaps, down, "symmetric")
-    places = zip(sizes, (node["center"] for node in answer["nodes"]), strict=True)
-    boxes = {key: Box(place["x"], place["y"], *sizes[key]) for key, place in places}
-    routes = [[(p["x"], p["y"]) for p in raw["points"]] for raw in answer["edges"]]
+        answer = find_layout_engine()(replace(request, symmetric=True))
+    centers = zip(sizes, answer.centers, strict=True)
+    boxes = {key: Box(*center, *sizes[key]) for key, center in centers}
+    routes = [list(route) for route in answer.routes]
     if network and all(len(route) == 2 for route in routes):
         _center_layers(layer, boxes, edges, routes)
     outline = shapes or {}
@@ -137,7 +135,7 @@ def lay_out(
         route[-1] = clip_to_outline(
             outline.get(head, "rectangle"), boxes[head], route[-1], down=down
         )
-    return _build_layout(boxes, routes, label_sizes, int(answer["layer_count"]))
+    return _build_layout(boxes, routes, label_sizes, len(set(layer.values()) - {None}))
 
 
 def lay_out_straight(
@@ -195,7 +193,7 @@ def _build_layout(
 ) -> Layout:
     """Build a layout whose top left corner is (0, 0), with each label at the middle of its edge."""
     lines = [round_corners(route, _CORNER) for route in routes]
-    # graphlay reserves room for labels, but places some of them far from their edges.
+    # Engines reserve room for labels, but places some of them far from their edges.
     both = zip(lines, label_sizes, strict=True)
     labels = [
         size and Box(*find_point_at(line, compute_line_length(line) / 2), *size)
@@ -237,55 +235,28 @@ def _check_size(sizes: Mapping[str, Size], edges: Sequence[tuple[str, str]]) -> 
         )
 
 
-def _build_graphlay_graph(
+def _build_request(
     sizes: Mapping[str, Size],
     edges: Sequence[tuple[str, str]],
     label_sizes: Sequence[Size | None],
-    clear: float,
-) -> Any:
-    """Convert vertices, edges and label sizes to a graph of the layout engine graphlay."""
-    try:
-        from graphlay import Graph
-    except ImportError:
-        raise UsageError(
-            "pictures of graphs require the package graphlay",
-            hint="run pip install graphlay (wheels for Linux x86_64 and aarch64, macOS and Windows"
-            " x86_64; other systems need a Rust compiler), or write .dot or .mmd files",
-        ) from None
-    graph = Graph()
-    # graphlay orders exchangeable vertices alphabetically, with x10 before x2.
-    names = {key: f"{number:06}" for number, key in enumerate(sizes)}
-    for key, (width, height) in sizes.items():
-        # Boxes are enlarged so that edges keep a distance from other vertices.
-        graph.node(names[key], width=width + 2 * clear, height=height + 2 * clear)
-    for (tail, head), size in zip(edges, label_sizes, strict=True):
-        label: Any = {"label_size": {"width": size[0], "height": size[1]}} if size else {}
-        graph.edge(names[tail], names[head], **label)
-    return graph
-
-
-def _run_graphlay(request: Any, gaps: Gaps, down: bool, branches: str) -> dict[str, Any]:
-    """Run the layout engine graphlay; `branches` is passed as its option ``branch_style``."""
-    from graphlay import layout
-
-    # graphlay folds a layout into rows only with orthogonal routes.
-    style = "orthogonal" if gaps.square else "diagonal"
-    options = {
-        "direction": "topbottom" if down else "leftright",
-        "routing": {"style": style, "port_sides": "facing_only"},
-        "spacing": {
-            "layer_gap": gaps.layer,
-            "node_gap": gaps.node,
-            "dummy_gap": 0.8 * gaps.node + gaps.clear / 2,
-            "edge_label_margin": gaps.label,
-        },
-        # A network looks best around a center line, other graphs along a straight main path.
-        "coords": {"branch_style": branches},
-        "labels": {"reservation": "always"},
-        "wrap": {"viewport_aspect": gaps.fold},
-        "tuning": {"wrap": {"max_rows": _MAX_ROWS}, "routing": {"diagonal_clear": 0.0}},
-    }
-    return layout(request, preset="layered", options=options).to_dict()
+    gaps: Gaps,
+    down: bool,
+) -> LayoutRequest:
+    """Build the request of a layout engine for vertices, edges and label sizes."""
+    numbers = {key: number for number, key in enumerate(sizes)}
+    room = 2 * gaps.clear  # boxes are enlarged so that edges keep a distance from other vertices
+    return LayoutRequest(
+        tuple((width + room, height + room) for width, height in sizes.values()),
+        tuple((numbers[tail], numbers[head]) for tail, head in edges),
+        tuple(label_sizes),
+        layer_gap=gaps.layer,
+        node_gap=gaps.node,
+        edge_gap=0.8 * gaps.node + gaps.clear / 2,
+        label_gap=gaps.label,
+        down=down,
+        square=gaps.square,
+        fold=gaps.fold,
+    )
 
 
 def _is_network(layer: Mapping[str, int | None], edges: Sequence[tuple[str, str]]) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
+from cgprimer.errors import UsageError
 from cgprimer.visualization.diagrams.diagram import Role
 from cgprimer.visualization.diagrams.geometry import Box, Point, Size
 from cgprimer.visualization.diagrams.text_layout import (
@@ -151,7 +152,13 @@ def create_canvas(
     >>> [round(float(side), 2) for side in figure.get_size_inches()]
     [13.33, 7.5]
     """
-    from matplotlib.figure import Figure
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise UsageError(
+            "figures require the package matplotlib",
+            hint="run pip install matplotlib, or run cgprimer draw -o NAME.tex (.dot, .mmd)",
+        ) from None
 
     look = theme(dark)
     figure = Figure(figsize=(width / 72, height / 72), facecolor=look.background)
