@@ -18,7 +18,7 @@ from cgprimer.visualization.diagrams.dagre_layout import create_dagre_engine
 from cgprimer.visualization.diagrams.geometry import Box, Point, sample_line
 from cgprimer.visualization.diagrams.graphlay_layout import lay_out_with_graphlay
 from cgprimer.visualization.diagrams.layered_layout import lay_out_layers
-from cgprimer.visualization.diagrams.layout_engines import (
+from cgprimer.visualization.diagrams.layout_requests import (
     LayoutAnswer,
     LayoutEngine,
     LayoutRequest,

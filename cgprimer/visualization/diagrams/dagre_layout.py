@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable
 
 from cgprimer.visualization.diagrams.layered_layout import route_edges, transpose_layout
-from cgprimer.visualization.diagrams.layout_engines import (
+from cgprimer.visualization.diagrams.layout_requests import (
     LayoutAnswer,
     LayoutEngine,
     LayoutRequest,

@@ -9,7 +9,7 @@ from typing import Any
 
 import graphlay
 
-from cgprimer.visualization.diagrams.layout_engines import LayoutAnswer, LayoutRequest
+from cgprimer.visualization.diagrams.layout_requests import LayoutAnswer, LayoutRequest
 
 _MAX_ROWS = 12
 

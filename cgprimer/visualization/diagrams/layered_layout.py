@@ -18,7 +18,11 @@ from itertools import pairwise
 from statistics import median_low
 
 from cgprimer.visualization.diagrams.geometry import Box, Point
-from cgprimer.visualization.diagrams.layout_engines import LayoutAnswer, LayoutEngine, LayoutRequest
+from cgprimer.visualization.diagrams.layout_requests import (
+    LayoutAnswer,
+    LayoutEngine,
+    LayoutRequest,
+)
 
 _SWEEPS = 24
 _ROUNDS = 12  # of the coordinates

@@ -25,7 +25,8 @@ from cgprimer.visualization.diagrams.geometry import (
     find_point_at,
     round_corners,
 )
-from cgprimer.visualization.diagrams.layout_engines import LayoutRequest, find_layout_engine
+from cgprimer.visualization.diagrams.layout_engines import find_layout_engine
+from cgprimer.visualization.diagrams.layout_requests import LayoutRequest
 from cgprimer.visualization.diagrams.spine_layout import lay_out_spine
 from cgprimer.visualization.diagrams.theme import Shape
 from cgprimer.visualization.diagrams.vertex_order import equalize_sizes, find_natural_order
