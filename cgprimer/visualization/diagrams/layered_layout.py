@@ -231,8 +231,8 @@ def _compute_heights(layers: _Layers, request: LayoutRequest) -> list[float]:
                 sides = [sides[step % 2]]
             goals = [_find_goal(node, sides, ys, straight, n) for node in order]
             values = [ys[k] if goal is None else goal for k, goal in zip(order, goals, strict=True)]
-            placed = _separate(values, [weights[node] for node in order], gaps[rank])
-            for node, y in zip(order, placed, strict=True):
+            positions = _separate(values, [weights[node] for node in order], gaps[rank])
+            for node, y in zip(order, positions, strict=True):
                 ys[node] = y
     return ys
 
