@@ -203,8 +203,9 @@ function showData(read) {
   state = { walk: Math.max(0, data.walks.findIndex(walk => walk.method === data.first)), frames: data.walks.map(() => 0),
     point: { ...data.point }, h: data.h, computed: null, shown: null, lit: [], whole: isOn("whole") };
   Object.assign(parts, { vertices: [], edges: [], rows: [], lines: [], results: [], ofRow: [] });
-  document.title = data.title;
-  setText($("title"), data.title);
+  document.title = data.title || `${data.target} step by step`;
+  setText($("title"), document.title);
+  $("title").classList.toggle("unseen", !data.title); // screen readers need a heading
   document.querySelector("main").classList.toggle("arrays", data.arrays); // formatted arrays are wide
   for (const build of [buildTabs, buildResults, buildRows, buildPicture, buildLegend, buildProgram, buildInputs, recompute]) build();
   isBuilt = true;

@@ -27,7 +27,9 @@ def render_step_shell() -> dict[str, str]:
     """
     roles = theme(False).roles
     return {
-        "step.html": render_page(f"{_FOLDER}/step_shell.html", "", n_methods=len(METHODS)),
+        "step.html": render_page(
+            f"{_FOLDER}/step_shell.html", "step by step", n_methods=len(METHODS)
+        ),
         "step.css": render_template(
             f"{_FOLDER}/step_shell.css", themes=collect_themes(), roles=roles
         ),
