@@ -15,7 +15,12 @@ from cgprimer.cli.shared_options import domain_option, force_option, keep_option
 from cgprimer.course.checks.label_domains import resolve_restrictions
 from cgprimer.course.exercises.exercise_sheets import POINTS, Exercise, exercises_for
 from cgprimer.course.exercises.roster import Student, read_roster
-from cgprimer.course.exercises.sheet_files import EVERYBODY, write_exercises
+from cgprimer.course.exercises.sheet_files import (
+    EVERYBODY,
+    FORMATS,
+    QUESTION_FILES,
+    write_exercises,
+)
 from cgprimer.errors import pluralize
 from cgprimer.expressions import ExpressionGraph
 
@@ -52,7 +57,7 @@ from cgprimer.expressions import ExpressionGraph
     metavar="N",
     type=click.IntRange(min=1, max=50),
     default=1,
-    help="Number of problems of each kind.",
+    help="Number of problems of each kind; for moodle and qti, the size of the question pool.",
 )
 @option(
     "--of", metavar="NAME", help="Variable to compute or differentiate (default: the only output)."
@@ -72,9 +77,10 @@ from cgprimer.expressions import ExpressionGraph
 )
 @option(
     "--format",
-    type=click.Choice(["markdown", "latex", "pdf", "html", "notebook"]),
+    type=click.Choice(["markdown", "latex", "pdf", "html", "notebook", "moodle", "qti"]),
     multiple=True,
-    help="Format of the sheets; repeatable (default: markdown).",
+    help="Format of the sheets, or of questions for Moodle and Canvas (qti); repeatable"
+    " (default: markdown).",
 )
 @option("--title", **TEXT, default="Exercises", help="Title of the sheets.")
 @option("-o", "--to", **PATH, default="exercises", help="Output folder.")
@@ -96,10 +102,12 @@ def command(
       cgprimer exercise
       cgprimer exercise lecture --kind adjoint --kind paths --format html -o homework
       cgprimer exercise --difficulty 2 --count 2 --seed 7 --format latex -o exam
+      cgprimer exercise --kind adjoint --count 30 --seed 7 --format moodle -o quiz
 
     Without FILE, the problems use random graphs. With FILE, they use its graph with new values. The
     folder students/ contains problem sheets and answer forms, without any answers; the folder
-    grader/ contains the solutions and sheets.json for cgprimer check trace.
+    grader/ contains the solutions and sheets.json for cgprimer check trace, and the files with
+    questions for Moodle (moodle.xml) and Canvas (qti.zip), which contain the answers.
     """
     roster = read_roster(students) if students else EVERYBODY
     check_outputs(force, folder=to)
@@ -119,5 +127,9 @@ def command(
 
         many = write_exercises(report_progress(), to, formats=formats)
     folder = Path(to)
-    note(f"wrote {pluralize(many, 'sheet')} to {folder / 'students'}")
-    note(f"wrote solutions, and sheets.json for cgprimer check trace, to {folder / 'grader'}")
+    if any(name in FORMATS for name in formats):
+        note(f"wrote {pluralize(many, 'sheet')} to {folder / 'students'}")
+        note(f"wrote solutions, and sheets.json for cgprimer check trace, to {folder / 'grader'}")
+    for name in (name for name in formats if name in QUESTION_FILES):
+        file = folder / "grader" / QUESTION_FILES[name]
+        note(f"wrote questions with their answers to {file}")

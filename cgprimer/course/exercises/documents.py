@@ -96,16 +96,24 @@ class Section:
 
     @property
     def paragraphs(self) -> Sequence[str]:
-        """The paragraphs of the question; the last one states the required digits."""
+        """The paragraphs of the question on a sheet; the last one states the required digits."""
+        text = (*self.worksheet.text, *self.worksheet.notation)
+        return (*text, *self.describe_digits("you may write fractions such as `3/4`"))
+
+    def describe_digits(self, notation: str) -> Sequence[str]:
+        """Return a paragraph about the required digits, or nothing if no blank is a number.
+
+        Args:
+            notation: the notation of exact numbers.
+        """
         worksheet = self.worksheet
         if not any(blank.form in ("number", "array") for blank in worksheet.blanks):
-            return worksheet.text
+            return ()
         rounding = (
             f"Round to {worksheet.digits} significant digits; use more digits for intermediate"
             " results if you can."
         )
-        exact = "All numbers are exact; you may write fractions such as `3/4`."
-        return (*worksheet.text, rounding if worksheet.digits else exact)
+        return (rounding if worksheet.digits else f"All numbers are exact; {notation}.",)
 
     def format_tables(
         self, format_content: Callable[[Cell, bool], FormattedCell], solution: bool

@@ -64,6 +64,18 @@ class Exercise(Sheet):
 
         return documents.render_notebook(self, solution=solution, svg=draw_svg_element)
 
+    def to_moodle(self) -> str:
+        """Return the problems with their answers as Moodle XML, one question for each problem."""
+        from cgprimer.course.exercises.moodle_questions import format_moodle
+
+        return format_moodle([self])
+
+    def to_qti(self) -> bytes:
+        """Return the problems with their answers as a QTI package (ZIP file) for Canvas."""
+        from cgprimer.course.exercises.qti_questions import format_qti
+
+        return format_qti([self])
+
     def to_csv(self) -> str:
         """Return the answer form of the sheet as CSV, with one line per blank."""
         return format_csv_form(self)

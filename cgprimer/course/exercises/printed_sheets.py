@@ -68,7 +68,7 @@ def sheet_page(sheet: Sheet, *, solution: bool = False) -> str:
             "heading": split_text(section.heading),
             "paragraphs": map(split_text, section.paragraphs),
             "picture": section.picture and _draw_page_picture(section.picture),
-            "tables": section.format_tables(_format_html_cell, solution),
+            "tables": section.format_tables(format_html_cell, solution),
         }
         for section in build_sections(sheet)
     ]
@@ -87,7 +87,7 @@ def _draw_page_picture(diagram: Diagram) -> Markup:
     return inline_svg(picture, keep_size=True, role="img", aria_label="the graph")
 
 
-def _format_html_cell(cell: Cell, is_blank: bool) -> HtmlCell:
+def format_html_cell(cell: Cell, is_blank: bool) -> HtmlCell:
     """Format a table cell for an HTML page; the CSS class marks empty and filled blanks."""
     text = format_cell(cell).replace(" -> ", " → ")
     css_class = ("filled" if text else "blank") if is_blank else ""

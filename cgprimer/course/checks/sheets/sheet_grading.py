@@ -32,7 +32,7 @@ from cgprimer.support.number_format import format_number
 
 FOLLOWS = "follows from an earlier mistake"
 _CANCELLATION = 1e-11  # rounding error of a sum whose terms cancel, relative to its terms
-_TOLERANCE = 2.0  # units in the last place that rounded intermediate results may cost
+CORRECT_UNITS = 2.0  #: units in the last place that rounded intermediate results may cost
 _FEW_DIGITS = (1, 2, 3)  # significant digits of a rounded answer that is recognized
 _EXPLANATIONS = {
     s.SIGN: "wrong sign",
@@ -92,6 +92,40 @@ def grade_problem(
         fraction, verdict, mistake, message = grade
         name, group = f"{number} {blank.row} {blank.column}", f"problem {number}"
         yield Part(name, points, points * fraction, verdict, mistake, message, problem=group)
+
+
+class PredictedAnswer(NamedTuple):
+    """A wrong answer that a known mistake leads to, with its grade.
+
+    Attributes:
+        value: the answer, a number or an array of the shape of the correct answer.
+        fraction: the fraction of the points that the answer earns.
+        message: the explanation for the student.
+    """
+
+    value: Any
+    fraction: float
+    message: str
+
+
+def predict_answers(worksheet: Worksheet) -> Iterator[tuple[Blank, list[PredictedAnswer]]]:
+    """Yield the blanks that ask for numbers, with the wrong answers that mistakes lead to.
+
+    All earlier answers are assumed to be correct. The most likely mistake comes first.
+
+    >>> from cgprimer.course.checks.sheets.sheet_questions import build_worksheet
+    >>> problem = Problem("trace", "input xa = 3; xb = 2*xa; xw = xb - xa", {"digits": 0})
+    >>> for blank, answers in predict_answers(build_worksheet(problem)):
+    ...     print(blank.name, blank.value, [(a.value, a.message) for a in answers][:2])
+    xb 6.0 [(-6.0, 'wrong sign'), (5.0, 'another operation was used')]
+    xw 3.0 [(-3.0, 'wrong sign'), (9.0, 'another operation was used')]
+    """
+    grading = _Grading(worksheet, {})
+    grading.values = dict(grading.correct)
+    for blank in worksheet.blanks:
+        if blank.form in ("number", "array"):
+            with np.errstate(all="ignore"):
+                yield blank, [*grading.grade_predictions(blank)]
 
 
 def _parse_answers(
@@ -176,7 +210,7 @@ class _Grading:
         if is_affected and blank.column in self.uniform_columns:
             expected = blank.value
         grade = self._compare(blank, answer, expected, is_affected)
-        if not self._is_close(answer, blank.value, _TOLERANCE):
+        if not self._is_close(answer, blank.value, CORRECT_UNITS):
             self.wrong.add(blank.name)
         if _has_shape(answer, blank.value):
             is_scalar = isinstance(blank.value, float)
@@ -184,6 +218,30 @@ class _Grading:
                 float(np.ravel(answer)[0]) if is_scalar else answer.reshape(blank.value.shape)
             )
         return grade
+
+    def grade_predictions(self, blank: Blank) -> Iterator[PredictedAnswer]:
+        """Grade the answers that mistakes predict, and yield those that differ from each other."""
+        distinct = [blank.value]
+        for answer in self._list_predictions(blank):
+            is_usable = _has_shape(answer, blank.value) and all(map(isfinite, list_numbers(answer)))
+            if not is_usable or any(self._is_close(answer, other) for other in distinct):
+                continue
+            grade = self._compare(blank, answer, blank.value, False)
+            if grade.mistake:
+                distinct.append(answer)
+                yield PredictedAnswer(answer, grade.fraction, grade.message)
+
+    def _list_predictions(self, blank: Blank) -> Iterator[Any]:
+        """Yield the answers that mistakes in a blank may lead to; some may be correct."""
+        for _, predicted in s.predict_wrong_answers(blank, self.correct):
+            yield predicted
+        if blank.tree is None:
+            yield -blank.value
+        if blank.form == "array":
+            yield blank.value.T
+        elif not self.digits:
+            for digits in _FEW_DIGITS:
+                yield float(format_number(blank.value, digits))
 
     def _compare(self, blank: Blank, answer: Any, expected: Any, is_affected: bool) -> _Grade:
         """Grade an answer by the correct value and by the value expected after earlier answers.
@@ -194,7 +252,7 @@ class _Grading:
             expected: the value that follows from the student's numbers.
             is_affected: whether an earlier answer in the formula is wrong.
         """
-        if self._is_close(answer, blank.value, _TOLERANCE):
+        if self._is_close(answer, blank.value, CORRECT_UNITS):
             return _Grade(1.0, "right")
         rounding = self._bound_rounding(blank)
         if rounding and abs(answer) <= rounding and abs(expected) <= rounding:
@@ -226,7 +284,7 @@ class _Grading:
         """Return the most likely mistake that leads to an answer, or an empty string."""
         if self._is_swapped(blank, answer):
             return s.SWAPPED
-        if getattr(answer, "ndim", 0) == 2 and self._is_close(answer.T, blank.value, _TOLERANCE):
+        if getattr(answer, "ndim", 0) == 2 and self._is_close(answer.T, blank.value, CORRECT_UNITS):
             return s.SHAPE
         if not any(list_numbers(answer)):
             return ""

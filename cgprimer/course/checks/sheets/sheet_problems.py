@@ -252,6 +252,7 @@ class Worksheet:
         digits: the number of significant digits of answers; 0 for exact numbers.
         picture: options of :func:`cgprimer.draw` for the picture above the table, or None.
         given_table: header and rows of a table without blanks, or None.
+        notation: paragraphs about the notation of answers that students write as text.
     """
 
     title: str
@@ -263,6 +264,7 @@ class Worksheet:
     digits: int
     picture: Mapping[str, Any] | None = None
     given_table: tuple[Sequence[str], Sequence[Sequence[Cell]]] | None = None
+    notation: Sequence[str] = ()
 
 
 def list_numbers(value: Any) -> list[float]:

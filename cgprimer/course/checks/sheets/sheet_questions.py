@@ -35,6 +35,8 @@ from cgprimer.expressions import (
 from cgprimer.support.number_format import format_array, format_number
 from cgprimer.support.value_names import internal_name
 
+_BELOW_ONE = 0.999  # tolerance at which different integers do not agree
+
 # --- matrices ------------------------------------------------------------------------------------
 
 
@@ -74,14 +76,16 @@ def _build_matrix_worksheet(graph: ExpressionGraph, settings: Values) -> Workshe
         rows.append((row.name, expression, *row_blanks))
     last = steps.of
     text = (
-        f"Write the shape of each value (such as `2x3`, or `number` for a scalar) and the value,"
-        f" forward to `{last}`; then, backward from `{last}`, the same for the adjoints: `bar_h` is"
-        f" the derivative of `{last}` with respect to `h`. Write matrices row by row, such as"
+        f"Complete the rows forward to `{last}`; then, backward from `{last}`, the rows of the"
+        f" adjoints: `bar_h` is the derivative of `{last}` with respect to `h`.",
+    )
+    notation = (
+        "Write shapes such as `2x3`, or `number` for a scalar, and matrices row by row, such as"
         " `[[1, 2], [3, 4]]`.",
     )
     header = ("row", "expression", "shape", "value")
     title, digits = "Matrix back-propagation", settings["digits"]
-    return Worksheet(title, text, header, rows, blanks, known_values, digits)
+    return Worksheet(title, text, header, rows, blanks, known_values, digits, notation=notation)
 
 
 # --- pictures ------------------------------------------------------------------------------------
@@ -123,15 +127,15 @@ def _build_picture_worksheet(graph: ExpressionGraph, settings: Values) -> Worksh
         blanks.append(Blank(sentence, "answer", name, shown, tree, form))
     drawn = any(what in ("path", "sum") for what, *_ in settings["questions"])
     labels = "The label of an edge is the derivative of its head with respect to its tail."
-    text = (
-        "Use only the picture. Separate names by commas, in any order.",
-        *([labels] if drawn else []),
-    )
+    text = (f"Use only the picture. {labels}" if drawn else "Use only the picture.",)
+    notation = ("Separate names by commas, in any order.",)
     look: dict[str, Any] = {"partials": True} if drawn else {}
     if not graph.inputs:  # the paths start at parameters
         look["parameters"] = "vertices"
     title, digits = "Read the picture", settings["digits"]
-    return build_list_worksheet(title, text, "question", blanks, known_values, digits, picture=look)
+    return build_list_worksheet(
+        title, text, "question", blanks, known_values, digits, picture=look, notation=notation
+    )
 
 
 # --- a planted mistake ---------------------------------------------------------------------------
@@ -223,6 +227,28 @@ def compute_last_place(value: float, digits: int) -> float:
     if not value or not isfinite(value):
         return 10.0**-digits
     return 10.0 ** (floor(log10(abs(value))) + 1 - digits)
+
+
+def compute_tolerance(value: float, digits: int, units: float = 1.0) -> float:
+    """Return the largest difference from a number at which an answer still agrees with it.
+
+    An integer with at most ``digits`` digits is not rounded, so another integer never agrees.
+
+    Args:
+        value: the number.
+        digits: the number of significant digits; 0 for exact numbers.
+        units: the tolerance of a rounded number in units of the last place.
+
+    >>> compute_tolerance(2.0, 0), compute_tolerance(21.537, 4, 2), compute_tolerance(2345, 4, 2)
+    (2e-09, 0.02, 0.999)
+    """
+    exact = 1e-9 * max(abs(value), 1e-3)
+    if not digits:
+        return exact
+    tolerance = units * compute_last_place(value, digits)
+    if float(value).is_integer() and abs(value) < 10**digits:
+        tolerance = min(tolerance, _BELOW_ONE)
+    return max(exact, tolerance)
 
 
 _BUILDERS = {
