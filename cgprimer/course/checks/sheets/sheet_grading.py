@@ -55,6 +55,7 @@ _EXPLANATIONS = {
     s.ROUNDED: "rounded to fewer digits than the sheet requires",
     s.ZERO: "a zero that follows from an earlier mistake earns no points",
 }
+_FRACTIONS = {s.ROUNDED: 0.5}  # of the points; other mistakes earn none
 _PARSERS: dict[str, Any] = {
     "number": parse_number,
     "array": parse_array,
@@ -220,28 +221,30 @@ class _Grading:
         return grade
 
     def grade_predictions(self, blank: Blank) -> Iterator[PredictedAnswer]:
-        """Grade the answers that mistakes predict, and yield those that differ from each other."""
+        """Yield the wrong answers that mistakes predict; of close answers only the likeliest."""
         distinct = [blank.value]
-        for answer in self._list_predictions(blank):
-            is_usable = _has_shape(answer, blank.value) and all(map(isfinite, list_numbers(answer)))
-            if not is_usable or any(self._is_close(answer, other) for other in distinct):
+        for mistake, answer in self._list_predictions(blank):
+            numbers = list_numbers(answer)
+            is_usable = _has_shape(answer, blank.value) and all(map(isfinite, numbers))
+            if not is_usable or not any(numbers):
                 continue
-            grade = self._compare(blank, answer, blank.value, False)
-            if grade.mistake:
+            if not any(self._is_close(answer, other) for other in distinct):
                 distinct.append(answer)
-                yield PredictedAnswer(answer, grade.fraction, grade.message)
+                fraction = _FRACTIONS.get(mistake, 0.0)
+                yield PredictedAnswer(answer, fraction, _EXPLANATIONS[mistake])
 
-    def _list_predictions(self, blank: Blank) -> Iterator[Any]:
-        """Yield the answers that mistakes in a blank may lead to; some may be correct."""
-        for _, predicted in s.predict_wrong_answers(blank, self.correct):
-            yield predicted
+    def _list_predictions(self, blank: Blank) -> Iterator[tuple[str, Any]]:
+        """Yield (mistake, answer) pairs in the order of the grader; some answers may be correct."""
+        if getattr(blank.value, "ndim", 0) == 2:
+            yield s.SHAPE, blank.value.T
+        yield from s.predict_wrong_answers(blank, self.correct)
         if blank.tree is None:
-            yield -blank.value
-        if blank.form == "array":
-            yield blank.value.T
-        elif not self.digits:
+            yield s.SIGN, -blank.value
+        if blank.form == "number" and not self.digits:
             for digits in _FEW_DIGITS:
-                yield float(format_number(blank.value, digits))
+                answer = float(format_number(blank.value, digits))
+                if _is_rounded(answer, blank.value):
+                    yield s.ROUNDED, answer
 
     def _compare(self, blank: Blank, answer: Any, expected: Any, is_affected: bool) -> _Grade:
         """Grade an answer by the correct value and by the value expected after earlier answers.
@@ -269,7 +272,8 @@ class _Grading:
             and not mistake
             and (_is_rounded(answer, blank.value) or _is_rounded(answer, expected))
         ):
-            return _Grade(0.5, "suspicious", s.ROUNDED, _EXPLANATIONS[s.ROUNDED])
+            fraction = _FRACTIONS[s.ROUNDED]
+            return _Grade(fraction, "suspicious", s.ROUNDED, _EXPLANATIONS[s.ROUNDED])
         return _Grade(0.0, "wrong", mistake, _EXPLANATIONS.get(mistake, "wrong number"))
 
     def _bound_rounding(self, blank: Blank) -> float:
