@@ -79,3 +79,21 @@ def test_gradescope_gets_the_file_with_the_name_of_the_check(tmp_path: Path) -> 
     assert [part["status"] for part in result["tests"]] == ["passed"]
     approved(bad(*line, "first.py", "second.py", "--force", cwd=tmp_path), "r.json")
     assert "gradient.py" in (tmp_path / "r.json").read_text()
+
+
+def test_questions_for_course_systems_are_only_in_the_folder_of_the_grader(tmp_path: Path) -> None:
+    (tmp_path / "class.csv").write_text(ROSTER, encoding="utf-8")
+    line = ("exercise", "lecture", "--kind", "gradient", "--students", "class.csv", "--seed", "3",
+            "--format", "qti", "--format", "moodle", "-o", "quiz")  # fmt: skip
+    approved(run(*line, cwd=tmp_path).stderr, "quiz/grader/qti.zip ... moodle.xml")
+    files = {path.name: path.read_bytes() for path in (tmp_path / "quiz").rglob("*.*")}
+    assert files.keys() == {"moodle.xml", "qti.zip", "sheets.json"}
+    assert b"gradient 002" in files["moodle.xml"]
+    assert b"Lovelace" not in files["moodle.xml"]
+    approved(bad(*line, cwd=tmp_path), "quiz")
+    good(*line, "--format", "html", "--force", cwd=tmp_path)
+    assert {f.name for f in (tmp_path / "quiz" / "students").iterdir()} == {
+        "1.csv", "1.html", "2.csv", "2.html",
+    }  # fmt: skip
+    for name in ("moodle.xml", "qti.zip"):
+        assert (tmp_path / "quiz" / "grader" / name).read_bytes() == files[name]
