@@ -80,25 +80,35 @@ def pytest_sessionfinish() -> None:
         APPROVALS.save()
 
 
-PYODIDE = "314.0.7"
+PYODIDE, AXE = "314.0.7", "4.14.1"
 
 
 @pytest.fixture(scope="session")
 def pyodide_folder() -> Path:
     """Return the folder of npm's package pyodide: $CGPRIMER_PYODIDE, or a cached download."""
-    if named := os.environ.get("CGPRIMER_PYODIDE"):
-        return Path(named)
-    folder = Path(tempfile.gettempdir()) / f"cgprimer-pyodide-{PYODIDE}"
+    named = os.environ.get("CGPRIMER_PYODIDE")
+    return Path(named) if named else download_package("pyodide", PYODIDE)
+
+
+@pytest.fixture(scope="session")
+def axe_script() -> str:
+    """Return the script of npm's package axe-core, which checks the accessibility of pages."""
+    return (download_package("axe-core", AXE) / "axe.min.js").read_text("utf-8")
+
+
+def download_package(name: str, version: str) -> Path:
+    """Return the folder of a package from npm, which is downloaded once; skip the test without."""
+    folder = Path(tempfile.gettempdir()) / f"cgprimer-{name}-{version}"
     if folder.is_dir():
         return folder
     if not (npm := shutil.which("npm")):
-        pytest.skip("npm is not installed, and CGPRIMER_PYODIDE names no folder with pyodide.mjs")
+        pytest.skip(f"npm is not installed, and {folder} does not exist")
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-        command = [npm, "pack", f"pyodide@{PYODIDE}", "--pack-destination", scratch]
+        command = [npm, "pack", f"{name}@{version}", "--pack-destination", scratch]
         packed = subprocess.run(command, capture_output=True, text=True, check=False)
         if packed.returncode:
-            pytest.skip(f"npm cannot download pyodide: {packed.stderr[-300:]}")
-        with tarfile.open(Path(scratch) / f"pyodide-{PYODIDE}.tgz") as archive:
+            pytest.skip(f"npm cannot download {name}: {packed.stderr[-300:]}")
+        with tarfile.open(Path(scratch) / f"{name}-{version}.tgz") as archive:
             archive.extractall(scratch, filter="data")
         if not folder.is_dir():  # else another process was faster
             Path(scratch, "package").rename(folder)

@@ -127,3 +127,14 @@ def read_data(page: str) -> dict[str, Any]:
     assert found
     data: dict[str, Any] = json.loads(found[1])
     return data
+
+
+def find_violations(browser: Any, axe: str) -> list[str]:
+    """The violations of accessibility rules in a page and in its frames from the same server."""
+    browser.execute_script(axe)
+    for frame in browser.find_elements("css selector", "iframe"):
+        browser.switch_to.frame(frame)
+        browser.execute_script(axe)
+        browser.switch_to.default_content()
+    found: list[str] = browser.execute_async_script(SCRIPTS["find violations"])
+    return found

@@ -16,7 +16,16 @@ from cgprimer.visualization.pages.page_rendering import encode_script_data
 from cgprimer.visualization.pages.stepping.step_frames import stepping
 from cgprimer.visualization.pages.stepping.step_page import build_step_data
 from cgprimer.visualization.pages.stepping.step_shell import render_step_shell
-from tests.pages.conftest import SCRIPTS, TABLES, move, press, texts, wait
+from tests.pages.conftest import (
+    SCRIPTS,
+    TABLES,
+    find_violations,
+    move,
+    press,
+    resize,
+    texts,
+    wait,
+)
 
 pytestmark = pytest.mark.browser
 LECTURE = cgprimer.load("lecture")
@@ -56,8 +65,9 @@ def embed(browser: Any, site: dict[str, str], frame: str, page: str = "") -> Any
     site["page.html"] = page
     script = SCRIPTS["keep messages of a frame"].replace("</", "<\\/")
     site["index.html"] = (
-        f'<link rel="icon" href="data:,"><iframe src="{frame}" width="1000" height="700">'
-        f"</iframe><script>{script}</script>"
+        '<!doctype html><html lang="en"><title>window</title><link rel="icon" href="data:,">'
+        f'<header><h1>window</h1></header><main><iframe title="steps" src="{frame}" width="100%"'
+        f' height="700"></iframe></main><footer>window</footer><script>{script}</script>'
     )
     browser.get(f"{site['address']}/index.html")
     wait(browser, "window.ready")
@@ -205,3 +215,20 @@ def test_a_widget_keeps_its_model_and_its_page_equal(browser: Any, site: dict[st
     browser.switch_to.default_content()
     assert read()[1] == f"step 7 of {n_steps}"
     assert browser.execute_script("return model.saves === before && model.state.step") == 5
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_page_in_a_frame_is_accessible(
+    browser: Any, site: dict[str, str], axe_script: str, width: int, dark: bool
+) -> None:
+    resize(browser, width, 800)
+    page = embed(browser, site, "step.html")
+    send(page, {"type": "cgprimer-data", "data": encode(LECTURE, title="")})
+    send(page, {"type": "cgprimer-theme", "dark": dark})
+    for method, step, button in (("reverse", 12, "ask"), ("finite-difference", 9, "keys")):
+        send(page, {"type": "cgprimer-state", "method": method, "step": step})
+        page.switch_to.frame(0)
+        page.find_element("id", button).click()
+        page.switch_to.default_content()
+        assert find_violations(page, axe_script) == []

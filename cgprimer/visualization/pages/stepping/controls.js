@@ -223,6 +223,6 @@ for (const [key, id, set] of [["w", "whole", showWholeGraph], ["g", "alone", sho
   $(id).addEventListener("click", KEYS[key]);
 }
 for (let k = 1; k < 10; k++) KEYS[k] = () => { if (k <= data.walks.length) chooseWalk(k - 1); };
-new ResizeObserver(fitPicture).observe($("picture")); // also if the lines below grow
-window.addEventListener("resize", () => { fitPicture(); showFrame(); });
+new ResizeObserver(() => isBuilt && fitPicture()).observe($("picture")); // also if the lines below grow
+window.addEventListener("resize", () => { if (isBuilt) { fitPicture(); showFrame(); } });
 window.addEventListener("hashchange", openAddress);
