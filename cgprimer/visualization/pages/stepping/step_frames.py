@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from numbers import Real
 from typing import Any
 
@@ -266,10 +267,15 @@ def _resolve_difference_options(
             )
     if scheme is not None:
         check_choice("scheme of steps", scheme, SCHEMES)
-    if h is not None and (isinstance(h, bool) or not isinstance(h, Real)):
+    if h is None:
+        return scheme or SCHEMES[0], None
+    if isinstance(h, bool) or not isinstance(h, Real):
         hint = "pass a number such as h=1e-3, in the unit of the variable"
         raise UsageError(f"the step size `h` must be a number, got {h!r}", hint=hint)
     try:
-        return scheme or SCHEMES[0], None if h is None else float(h)
+        size = float(h)
     except OverflowError:
-        raise UsageError(f"the step size `h` must be positive and finite, got {h!r}") from None
+        size = inf
+    if not 0 < size < inf:
+        raise UsageError(f"the step size must be positive and finite, got {h!r}")
+    return scheme or SCHEMES[0], size
