@@ -18,7 +18,12 @@ from cgprimer.cli.option_values import (
 )
 from cgprimer.cli.shared_options import at_option, dark_option, of_option
 from cgprimer.expressions import ExpressionGraph
-from cgprimer.visualization.diagrams.diagram_formats import formats, save_diagram
+from cgprimer.visualization.diagrams.diagram_formats import (
+    format_diagram,
+    formats,
+    save_diagram,
+    shows_every_vertex,
+)
 from cgprimer.visualization.diagrams.figure_files import check_picture_path
 from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
 from cgprimer.visualization.diagrams.theme import READABLE_SIZE
@@ -31,7 +36,7 @@ _OVERLAYS = ("values", "partials", "tangents", "adjoints", "path")  # optional a
     "-o",
     "--output",
     **PATH,
-    help="Output file: .png, .svg, .pdf, .dot, .gv, .mmd or .tex (default: NAME.png).",
+    help="Output file: .png, .svg, .pdf, .html, .dot, .gv, .mmd or .tex (default: NAME.png).",
 )
 @at_option
 @option("--values", is_flag=True, help="Show the value of each variable.")
@@ -113,6 +118,9 @@ def command(
       cgprimer draw matrix_backpropagation -o numbers.png --scalars all
       cgprimer draw dropout -o thinned.png --mask "xh=[1,0,1]"
       cgprimer draw lecture -o parts.png --place layers:2 --workers gpu0,gpu1
+      cgprimer draw net.cg -o net.html
+
+    A page (.html) contains every vertex of a large graph, in groups that open and close.
 
     With --watch, a browser shows the picture; -o then also writes it after each change.
     """
@@ -122,6 +130,8 @@ def command(
         check_picture_path(path, formats())
     names = ",".join(settings["scalars"])
     settings["scalars"] = True if names == "all" else names
+    is_page = writes and shows_every_vertex(path)
+    settings["everything"] |= is_page
     diagram = graph_diagram(graph, **_remove_empty_values(settings))
     size = save_diagram(diagram, path, dark=dark) if writes else None
     if writes:
@@ -137,6 +147,8 @@ def command(
         )
     if not live:
         return None
+    if is_page:
+        return format_diagram(diagram, "html", dark=dark)
     from cgprimer.visualization.pages.watching.picture_page import picture_page
 
     return picture_page(diagram, graph.source.name, dark=dark)

@@ -29,6 +29,8 @@ class Node:
         emphasis: True for a vertex of a highlighted path.
         count: number of vertices that the node represents; several are drawn as a stack.
         dropped: True for a vertex that dropout removes, drawn faint and dashed.
+        name: name of the variable that the vertex shows or helps to compute, if the key is not a
+            name; not shown.
     """
 
     key: str
@@ -38,6 +40,7 @@ class Node:
     emphasis: bool = False
     count: int = 1
     dropped: bool = False
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

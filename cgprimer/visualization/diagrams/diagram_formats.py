@@ -26,6 +26,7 @@ TEXTS: Registry[Callable[..., str]] = Registry(
         "gv": "cgprimer.visualization.diagrams.flowcharts:dot",
         "mmd": "cgprimer.visualization.diagrams.flowcharts:mermaid",
         "tex": "cgprimer.visualization.diagrams.tikz:tikz",
+        "html": "cgprimer.visualization.pages.exploring.explorer_page:explorer_page",
     },
 )
 
@@ -33,10 +34,21 @@ TEXTS: Registry[Callable[..., str]] = Registry(
 def formats() -> tuple[str, ...]:
     """Return the file suffixes of all picture formats, including custom ones.
 
-    >>> formats()[:7]
-    ('png', 'svg', 'pdf', 'dot', 'gv', 'mmd', 'tex')
+    >>> formats()[:8]
+    ('png', 'svg', 'pdf', 'dot', 'gv', 'mmd', 'tex', 'html')
     """
     return (*FORMATS, *TEXTS.names())
+
+
+def shows_every_vertex(path: Path) -> bool:
+    """Return whether a file shows all vertices of a large graph without the option to do so.
+
+    A page closes groups of vertices instead of summarizing the graph.
+
+    >>> shows_every_vertex(Path("graph.html")), shows_every_vertex(Path("graph.svg"))
+    (True, False)
+    """
+    return path.suffix.lower() == ".html"
 
 
 def register_picture_format(ending: str, written: Callable[..., str]) -> None:
@@ -74,7 +86,7 @@ def unregister_picture_format(name: str) -> None:
 
 
 def format_diagram(diagram: Diagram, kind: str, *, dark: bool = False) -> str:
-    """Convert a diagram to DOT (`dot`, `gv`), Mermaid (`mmd`), TikZ (`tex`) or a registered format.
+    """Convert a diagram to DOT, Mermaid, TikZ, an HTML page or a registered format, by suffix.
 
     >>> from cgprimer.visualization.diagrams.diagram import Node
     >>> format_diagram(Diagram((Node("xa", "xa", "input"),), ()), "gv").split()[0]

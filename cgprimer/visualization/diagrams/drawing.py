@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import wraps
 from inspect import signature
 from pathlib import Path
@@ -14,10 +14,14 @@ from cgprimer.core.methods.derivative_program import Names
 from cgprimer.errors import UsageError, did_you_mean
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.visualization.diagrams.diagram import Diagram
-from cgprimer.visualization.diagrams.diagram_formats import check_output, save_diagram
+from cgprimer.visualization.diagrams.diagram_formats import (
+    check_output,
+    save_diagram,
+    shows_every_vertex,
+)
 from cgprimer.visualization.diagrams.diagram_options import DiagramOptions
 from cgprimer.visualization.diagrams.figure_files import FORMATS, save_figure
-from cgprimer.visualization.diagrams.graph_diagrams import build_diagram
+from cgprimer.visualization.diagrams.graph_diagrams import build_diagram, summarize_if_crowded
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -83,7 +87,8 @@ def draw(
     Args:
         graph: a graph, a recording, or a recorded :class:`cgprimer.Value`, its ``grad_fn`` or a
             :class:`cgprimer.Node`. Recorded values show their data and accumulated gradients.
-        output: file to write; its suffix is a picture format, as for ``cgprimer draw -o``.
+        output: file to write; its suffix is a picture format, as for ``cgprimer draw -o``. A page
+            (``.html``) contains every vertex of a large graph, in groups that open and close.
         at: values of inputs and parameters; other names keep their declared values. If given, even
             if empty, every vertex shows its value.
         values: show values at the declared point.
@@ -126,6 +131,8 @@ def draw(
     arguments = locals()
     options = DiagramOptions(**{name: arguments[name] for name in _OPTIONS})
     path_to_write = None if output is None else check_output(output)
+    is_page = path_to_write is not None and shows_every_vertex(path_to_write)
+    options = replace(options, everything=everything or is_page)
     if isinstance(graph, ExpressionGraph):
         diagram = build_diagram(graph, options)
     else:
@@ -133,15 +140,18 @@ def draw(
 
         passed_options = [name for name in _passed if name in _OPTIONS]
         diagram = build_recorded_diagram(graph, sys._getframe(_CALLER), options, passed_options)
-    return _save_and_draw(diagram, path_to_write, dark=dark)
+    return _save_and_draw(diagram, path_to_write, dark=dark, summarizes=is_page and not everything)
 
 
-def _save_and_draw(diagram: Diagram, path: Path | None, *, dark: bool) -> Figure:
-    """Draw a diagram as a figure, and write it to a file if a path is given."""
+def _save_and_draw(diagram: Diagram, path: Path | None, *, dark: bool, summarizes: bool) -> Figure:
+    """Draw a diagram as a figure, and write it to a file if a path is given.
+
+    With `summarizes`, the figure of a diagram that is too large for a slide is a summary.
+    """
     from cgprimer.visualization.diagrams.diagram_figure import draw_diagram
 
     is_figure = path is not None and path.suffix.lower().removeprefix(".") in FORMATS
-    figure = draw_diagram(diagram, dark=dark)
+    figure = draw_diagram(summarize_if_crowded(diagram) if summarizes else diagram, dark=dark)
     if path is not None and is_figure:
         save_figure(figure, path)
     elif path is not None:

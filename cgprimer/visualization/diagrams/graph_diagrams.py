@@ -70,7 +70,7 @@ def build_diagram(graph: ExpressionGraph, options: DiagramOptions) -> Diagram:
         from cgprimer.visualization.diagrams.model_parallel_diagram import frame_parts
 
         diagram = frame_parts(diagram, graph, options.place, options.workers)
-    short = diagram if options.everything else _summarize_if_crowded(diagram)
+    short = diagram if options.everything else summarize_if_crowded(diagram)
     if not short.summary:
         return diagram
     note = "the summary omits single vertices and their marks"
@@ -100,7 +100,7 @@ def _build_array_or_element_diagram(graph: ExpressionGraph, options: DiagramOpti
     arrays = build_diagram(graph, inner)
     opened = build_diagram(elements, replace(inner, at=point))
     diagram = expand_arrays(graph, arrays, opened, parse_path(scalars))
-    return diagram if options.everything else _summarize_if_crowded(diagram)
+    return diagram if options.everything else summarize_if_crowded(diagram)
 
 
 def _build_level_diagram(graph: ExpressionGraph, options: DiagramOptions) -> Diagram:
@@ -116,7 +116,7 @@ def _build_level_diagram(graph: ExpressionGraph, options: DiagramOptions) -> Dia
     if options.why:
         origin = find_nonfinite_origin(graph, options.at, of=of)
         diagram = _mark_nonfinite(diagram, origin, options.level)
-    short = diagram if options.everything else _summarize_if_crowded(diagram)
+    short = diagram if options.everything else summarize_if_crowded(diagram)
     if not short.summary:
         return diagram
     if options.path_vertices:  # the notes on paths do not need the vertices
@@ -139,7 +139,7 @@ def _build_plain_diagram(graph: ExpressionGraph, options: DiagramOptions) -> Dia
     return build_variable_diagram(graph, at=at, parameters=options.parameters or parameters)
 
 
-def _summarize_if_crowded(diagram: Diagram) -> Diagram:
+def summarize_if_crowded(diagram: Diagram) -> Diagram:
     """Summarize a diagram by layers if its vertices do not all fit on a slide."""
     from cgprimer.visualization.diagrams.slide_layout import fits_slide
 

@@ -14,7 +14,7 @@ from cgprimer.core.operations.layer_expansions import is_statistic
 from cgprimer.core.tape.tape_printing import build_expression_trees
 from cgprimer.expressions import ExpressionGraph, Name, Number, Shape, fold, number_text, unparse
 from cgprimer.support.number_format import SHORT, format_array_lines, mark_rounding
-from cgprimer.tapes import labels, values_of
+from cgprimer.tapes import Tape, labels, values_of
 from cgprimer.tapes import tape as tape_of
 from cgprimer.visualization.diagrams.diagram import Diagram, Edge, Node, Role
 
@@ -82,13 +82,15 @@ def build_operation_diagram(
     values = _compute_values(graph, at)
     outputs = set(tape.outputs.values())
     constants = {index for index, leaf in enumerate(tape.leaves) if leaf.kind == "constant"}
+    variables = _find_variables(tape)
     nodes = []
     for index, leaf in enumerate(tape.leaves):
         if index not in constants:
             role: Role = "input" if leaf.kind == "column" else "parameter"
             role = "constant" if is_statistic(leaf.name) else role
             label = names[index] + format_shape_suffix(leaf.shape)
-            nodes.append(Node(str(index), label, role, _format_value_lines(values, index)))
+            lines = _format_value_lines(values, index)
+            nodes.append(Node(str(index), label, role, lines, name=names[index]))
     edges: list[Edge] = []
     for (index, tree), (name, operands) in zip(trees.items(), tape.instructions, strict=True):
         kind = operator_name(name)
@@ -97,14 +99,28 @@ def build_operation_diagram(
         symbol += format_shape_suffix(tape.shapes[index])
         text = f"{names[index]} = {unparse(tree)}"
         role = "output" if index in outputs else "operation"
-        nodes.append(Node(str(index), symbol, role, (text, *_format_value_lines(values, index))))
+        lines = (text, *_format_value_lines(values, index))
+        variable = variables[index]
+        nodes.append(Node(str(index), symbol, role, lines, name=variable))
         for operand, count in Counter(operands).items():
             tail = str(operand)
             if operand in constants:  # a vertex for each use, so that edges stay short
                 tail = f"{operand}.{index}"
-                nodes.insert(-1, Node(tail, number_text(tape.leaves[operand].value), "constant"))
+                text = number_text(tape.leaves[operand].value)
+                nodes.insert(-1, Node(tail, text, "constant", name=variable))
             edges.append(Edge(tail, str(index), _REPETITIONS.get(count, "")))
     return Diagram(tuple(nodes), tuple(edges))
+
+
+def _find_variables(tape: Tape) -> dict[int, str]:
+    """Map each operation to the variable in whose expression it occurs; shared ones to the last."""
+    variables: dict[int, str] = {}
+    for index in range(tape.size - 1, len(tape.leaves) - 1, -1):
+        name = tape.labels.get(index) or variables.get(index, "")
+        variables[index] = name
+        for operand in tape.instructions[index - len(tape.leaves)].operands:
+            variables.setdefault(operand, name)
+    return variables
 
 
 def format_shape_suffix(shape: Shape) -> str:
@@ -152,11 +168,12 @@ def _find_edge_parameters(graph: ExpressionGraph) -> dict[tuple[str, str], list[
     added and belongs to no edge.
     """
     empty: frozenset[str] = frozenset()
+    parameters = frozenset(graph.parameters)
 
     def list_leaf_factors(node: Name | Number) -> _Factors:
         """Return the factors of a leaf: the name itself for a parameter, none for a variable."""
         name = {node.name} if isinstance(node, Name) else empty
-        factors = empty | (name & {*graph.parameters})
+        factors = empty | (name & parameters)
         return factors, dict.fromkeys(name - factors, empty)
 
     def combine_factors(name: str, arguments: list[_Factors]) -> _Factors:
@@ -172,8 +189,9 @@ def _find_edge_parameters(graph: ExpressionGraph) -> dict[tuple[str, str], list[
         multiplies = is_product or name == "neg" or not merged
         return empty.union(*(factors for factors, _ in arguments if multiplies)), merged
 
+    order = {name: k for k, name in enumerate(graph.parameters) if name not in graph.shapes}
     return {
-        (tail, head): [n for n in graph.parameters if n in factors and n not in graph.shapes]
+        (tail, head): sorted((n for n in factors if n in order), key=order.__getitem__)
         for head, expression in graph.definitions.items()
         for tail, factors in fold(expression, list_leaf_factors, combine_factors)[1].items()
     }

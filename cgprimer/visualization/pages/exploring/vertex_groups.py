@@ -1,0 +1,259 @@
+"""Groups of the vertices of a large graph: by prefixes of names, or by ranges of neighbors.
+
+Vertices whose names begin with the same parts, such as ``xh1_1`` and ``xh1_2``, form a group. The
+edges between the members of one group never form a cycle: where groups by name would depend on each
+other, as for the values ``i1, f1, c1, i2, f2, ...`` of a recurrent network, ranges of consecutive
+vertices replace these groups. No group has more than 64 members.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+
+LARGEST = 64  # members of a group, and vertices that are not split into groups
+VISIBLE = 40  # boxes of the first drawing
+_PARTS = re.compile(r"[^\W\d_]+|\d+")
+
+Key = tuple[tuple[int, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class VertexGroup:
+    """A group of vertices.
+
+    Attributes:
+        label: the common part of the names, or the first and last name.
+        members: indices of vertices, and groups, in topological order.
+        starts_closed: True for a range of a longer sequence, and for groups that are given.
+    """
+
+    label: str
+    members: tuple[int | VertexGroup, ...]
+    starts_closed: bool = False
+
+
+def group_vertices(
+    names: Sequence[str],
+    edges: Sequence[tuple[int, int]],
+    parts: Sequence[tuple[str, Sequence[int]]] = (),
+    closed: bool = False,
+) -> VertexGroup:
+    """Group the vertices of a graph by their names.
+
+    Args:
+        names: the name of each vertex; several vertices may have the same name.
+        edges: pairs of indices of vertices, tail and head, without cycles.
+        parts: labels and vertices of disjoint groups that are given.
+        closed: whether the given groups start closed.
+
+    Returns:
+        The group of all vertices, in which every vertex occurs once.
+
+    >>> names = [f"{prefix}_{k}" for prefix in ("xa", "xb") for k in range(1, 61)]
+    >>> [group.label for group in group_vertices(names, [(0, 60)]).members]
+    ['xa_*', 'xb_*']
+    >>> chain = group_vertices([f"x{k}" for k in range(100)], [(k, k + 1) for k in range(99)])
+    >>> [group.label for group in chain.members][-1], chain.members[0].members
+    ('x90 … x99', (0, 1, 2, 3, 4, 5, 6, 7, 8, 9))
+    """
+    grouping = _Grouping(names, edges)
+    given = {vertex for _, vertices in parts for vertex in vertices}
+    rest = [vertex for vertex in range(len(names)) if vertex not in given]
+    groups = [grouping.build_group(label, [*vertices], closed) for label, vertices in parts]
+    return VertexGroup("", (*groups, *grouping.split(rest)))
+
+
+def choose_open_groups(root: VertexGroup, visible: int = VISIBLE) -> list[VertexGroup]:
+    """Choose the groups that are open in the first drawing, so that few boxes are visible.
+
+    Outer groups are opened before inner groups, and small groups first. Ranges stay closed.
+
+    >>> root = VertexGroup("", (VertexGroup("xa*", (0, 1)), VertexGroup("xb*", (2, 3, 4))))
+    >>> [group.label for group in choose_open_groups(root, 4)]
+    ['xa*']
+    """
+    count, result = len(root.members), []
+    level = [member for member in root.members if isinstance(member, VertexGroup)]
+    while level:
+        opened = []
+        for group in sorted(level, key=lambda group: len(group.members)):
+            if not group.starts_closed and count + len(group.members) - 1 <= visible:
+                count += len(group.members) - 1
+                opened.append(group)
+        result += opened
+        level = [m for group in opened for m in group.members if isinstance(m, VertexGroup)]
+    return result
+
+
+class _Grouping:
+    """The names, the name parts and the edges of a graph whose vertices are grouped."""
+
+    def __init__(self, names: Sequence[str], edges: Iterable[tuple[int, int]]) -> None:
+        self.names = names
+        self.parts = [tuple(_PARTS.findall(name)) or (name,) for name in names]
+        self.heads: list[list[int]] = [[] for _ in names]
+        for tail, head in edges:
+            self.heads[tail].append(head)
+        self.position = [0] * len(names)
+        order = _sort_topologically([[v] for v in range(len(names))], self.heads, self._natural_key)
+        for position, vertex in enumerate(order):
+            self.position[vertex] = position
+
+    def build_group(
+        self, label: str, vertices: list[int], starts_closed: bool = False
+    ) -> VertexGroup:
+        """Build the group of some vertices."""
+        return VertexGroup(label, tuple(self.split(vertices)), starts_closed)
+
+    def split(self, vertices: list[int]) -> list[int | VertexGroup]:
+        """Split vertices into at most 64 groups and vertices, in topological order."""
+        vertices = sorted(vertices, key=self.position.__getitem__)
+        if len(vertices) <= LARGEST:
+            return list(vertices)
+        blocks = self._split_by_name(vertices)
+        if len(blocks) == 1:  # the groups by name depend on each other, or all names are equal
+            return self._split_into_ranges([[v] for v in vertices])
+        return self._split_into_ranges(blocks)
+
+    def _split_by_name(self, vertices: list[int]) -> list[list[int]]:
+        """Split vertices by the first part in which their names differ; merge cyclic groups."""
+        depth = 0
+        while True:
+            blocks: dict[tuple[str, ...], list[int]] = {}
+            for vertex in vertices:
+                blocks.setdefault(self.parts[vertex][depth : depth + 1], []).append(vertex)
+            if len(blocks) > 1 or () in blocks:
+                break
+            depth += 1
+        groups = list(blocks.values())
+        heads = self._find_heads(groups)
+        merged = [
+            sorted((v for k in component for v in groups[k]), key=self.position.__getitem__)
+            for component in _find_cycles(heads)
+        ]
+        order = _sort_topologically(merged, self._find_heads(merged), self._natural_key)
+        return [merged[k] for k in order]
+
+    def _find_heads(self, blocks: list[list[int]]) -> list[list[int]]:
+        """Return for each block the indices of the other blocks to which its edges lead."""
+        block_of = {vertex: k for k, block in enumerate(blocks) for vertex in block}
+        heads: list[set[int]] = [set() for _ in blocks]
+        for vertex, block in block_of.items():
+            heads[block].update(block_of[head] for head in self.heads[vertex] if head in block_of)
+        return [sorted(row - {block}) for block, row in enumerate(heads)]
+
+    def _split_into_ranges(self, blocks: list[list[int]]) -> list[int | VertexGroup]:
+        """Combine consecutive blocks of vertices into ranges until there are at most 64."""
+        if len(blocks) <= LARGEST:
+            return [self._build_member(block) for block in blocks]
+        size = 10
+        while len(blocks) > LARGEST * size:
+            size *= 10
+        return [
+            self._build_range(blocks[start : start + size]) for start in range(0, len(blocks), size)
+        ]
+
+    def _build_range(self, blocks: list[list[int]]) -> int | VertexGroup:
+        """Build a group of consecutive blocks, or the only block."""
+        if len(blocks) == 1:
+            return self._build_member(blocks[0])
+        vertices = [vertex for block in blocks for vertex in block]
+        label = self._format_range(vertices)
+        if len(blocks) == len(vertices):
+            return self.build_group(label, vertices, starts_closed=True)
+        return VertexGroup(label, tuple(self._split_into_ranges(blocks)), starts_closed=True)
+
+    def _build_member(self, block: list[int]) -> int | VertexGroup:
+        """Build the group of a block of vertices, or return its only vertex."""
+        if len(block) == 1:
+            return block[0]
+        return self.build_group(self._format_label(block), block)
+
+    def _format_label(self, vertices: Sequence[int]) -> str:
+        """Format the label of vertices: the common beginning of their names, or a range."""
+        parts = [self.parts[vertex] for vertex in vertices]
+        shortest, longest = min(parts), max(parts)
+        if shortest == longest:
+            return self.names[vertices[0]]
+        common = 0
+        while common < len(shortest) and shortest[common] == longest[common]:
+            common += 1
+        name = self.names[vertices[0]]
+        ends = [match.end() for match in _PARTS.finditer(name)]
+        if not common or len(ends) < common:
+            return self._format_range(vertices)
+        separator = re.match(r"[\W_]*", name[ends[common - 1] :])
+        return f"{name[: ends[common - 1]]}{separator[0] if separator else ''}*"
+
+    def _format_range(self, vertices: Sequence[int]) -> str:
+        """Format the first and the last name of consecutive vertices."""
+        return f"{self.names[vertices[0]]} … {self.names[vertices[-1]]}"
+
+    def _natural_key(self, vertices: Sequence[int]) -> Key:
+        """Return a sort key of the first of some vertices that orders x2 before x10."""
+        parts = self.parts[vertices[0]]
+        return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in parts)
+
+
+def _sort_topologically(
+    blocks: Sequence[list[int]],
+    heads: Sequence[Sequence[int]],
+    sort_key: Callable[[Sequence[int]], Key],
+) -> list[int]:
+    """Return the indices of blocks in topological order, with the smallest possible key first."""
+    missing = [0] * len(blocks)
+    for row in heads:
+        for head in row:
+            missing[head] += 1
+    ready = [(sort_key(blocks[k]), k) for k, count in enumerate(missing) if not count]
+    heapify(ready)
+    order = []
+    while ready:
+        block = heappop(ready)[1]
+        order.append(block)
+        for head in heads[block]:
+            missing[head] -= 1
+            if not missing[head]:
+                heappush(ready, (sort_key(blocks[head]), head))
+    return order
+
+
+def _find_cycles(heads: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Return the strongly connected components of a directed graph.
+
+    Source: R. Tarjan, "Depth-first search and linear graph algorithms", SIAM J. Comput. 1 (1972).
+
+    >>> _find_cycles([[1], [0, 2], []])
+    [[2], [0, 1]]
+    """
+    index: dict[int, int] = {}
+    low, open_vertices, components = [0] * len(heads), [], []
+    finished: set[int] = set()
+    for start in range(len(heads)):
+        stack = [] if start in index else [(start, iter(heads[start]))]
+        while stack:
+            vertex, remaining = stack[-1]
+            if vertex not in index:
+                index[vertex] = low[vertex] = len(index)
+                open_vertices.append(vertex)
+            for head in remaining:
+                if head not in index:
+                    stack.append((head, iter(heads[head])))
+                    break
+                if head not in finished:
+                    low[vertex] = min(low[vertex], index[head])
+            else:
+                stack.pop()
+                if stack:
+                    parent = stack[-1][0]
+                    low[parent] = min(low[parent], low[vertex])
+                if low[vertex] == index[vertex]:
+                    component = [open_vertices.pop()]
+                    while component[-1] != vertex:
+                        component.append(open_vertices.pop())
+                    components.append(sorted(component))
+                    finished.update(component)
+    return components
