@@ -60,8 +60,8 @@ def group_vertices(
     ('x90 … x99', (0, 1, 2, 3, 4, 5, 6, 7, 8, 9))
     """
     grouping = _Grouping(names, edges)
-    given = {vertex for _, vertices in parts for vertex in vertices}
-    rest = [vertex for vertex in range(len(names)) if vertex not in given]
+    part_vertices = {vertex for _, vertices in parts for vertex in vertices}
+    rest = [vertex for vertex in range(len(names)) if vertex not in part_vertices]
     groups = [grouping.build_group(label, [*vertices], closed) for label, vertices in parts]
     return VertexGroup("", (*groups, *grouping.split(rest)))
 
