@@ -205,8 +205,8 @@ def _choose_initial_digits(tape: Tape, root: int, at: Mapping[str, float]) -> in
         point = {name: mpmath.mpf(value) for name, value in at.items()}
         values = values_of(tape, point, roots=[root])
         magnitudes = [mpmath.mag(v) for v in values if mpmath.isfinite(v) and v != 0]
-    spread = 0.302 * (max(magnitudes) - min(magnitudes)) if magnitudes else 0.0
-    return _MIN_DIGITS + 3 * int(spread)
+    bits = int(max(magnitudes) - min(magnitudes)) if magnitudes else 0
+    return _MIN_DIGITS + 3 * (bits * 302 // 1000)  # integers: bits can exceed the range of floats
 
 
 def is_defined(reference: Any) -> bool:

@@ -26,6 +26,7 @@ _CELL = 48.0  # points, the size of a grid cell
 _HEAD = 18.0  # points around an arrow head
 _TOUCHING = 100.0  # cost of a label that touches something; a label that covers a line costs 1
 _FRACTIONS = [0.5 + sign * k / 30 for k in range(13) for sign in (1, -1)]  # of the line
+_QUICK = 5  # fractions per fraction that is tried if time matters
 _SIDES = (0.0, 1.0, -1.0)  # on the line, below it, above it
 _SIDE_COST = 0.5
 _ROUNDS = 3
@@ -46,11 +47,13 @@ class PlacedLabels(NamedTuple):
     covering: int = 0
 
 
-def move_labels(layout: Layout, margin: float = 1.0, *, backward: bool = False) -> PlacedLabels:
+def move_labels(
+    layout: Layout, margin: float = 1.0, *, backward: bool = False, quick: bool = False
+) -> PlacedLabels:
     """Move the edge labels of a layout to positions at which they overlap less.
 
     Labels may be outside of the layout by the margin. With `backward`, arrow heads are at the
-    starts of lines.
+    starts of lines. With `quick`, fewer positions are tried, in a tenth of the time.
 
     >>> lines = (((0, 30), (100, 30)), ((50, 0), (50, 60)))
     >>> labels = move_labels(Layout({}, lines, lines, (Box(50, 30, 20, 10), None), 1, 100, 60))
@@ -63,7 +66,7 @@ def move_labels(layout: Layout, margin: float = 1.0, *, backward: bool = False) 
     samples = (
         (k, Box(*point, 0.0, 0.0))
         for k, line in enumerate(lines)
-        for point in sample_line(line, _STEP)
+        for point in sample_line(line, _STEP * (_QUICK if quick else 1))
     )
     of_lines = _BoxGrid(samples)
     ends = (line[0 if backward else -1] for line in lines)
@@ -75,21 +78,26 @@ def move_labels(layout: Layout, margin: float = 1.0, *, backward: bool = False) 
         along = abs(box.y - layout.height / 2) + box.height / 2 > layout.height / 2 + margin
         cost = _TOUCHING * (across or along)
         if cost < limit:  # another label can move away, a vertex cannot
-            cost += 2 * _TOUCHING * fixed.count_near(box)
+            most = (limit - cost) / (2 * _TOUCHING)
+            cost += 2 * _TOUCHING * fixed.count_near(box, most=most)
         if cost < limit:
-            cost += _TOUCHING * others.count_near(box, number)
+            cost += _TOUCHING * others.count_near(box, number, most=(limit - cost) / _TOUCHING)
         if cost < limit:
-            cost += (of_lines.count_near(box, number) > 0) + (heads.count_near(box) > 0)
+            cost += of_lines.count_near(box, number, most=1) + heads.count_near(box, most=1)
         return cost
 
     costs = {k: compute_cost(k, box) for k, box in enumerate(labels) if box}
-    for _ in range(_ROUNDS):
+    candidates: dict[int, list[tuple[Box, float]]] = {}
+    for _ in range(1 if quick else _ROUNDS):
         has_moved = False
         for number, start in costs.items():
             if not start or not (box := labels[number]):
                 continue
             best, least = box, start
-            for candidate, side in _list_candidates(box, lines[number]):
+            if number not in candidates:
+                fractions = _FRACTIONS[::_QUICK] if quick else _FRACTIONS
+                candidates[number] = list(_list_candidates(box, lines[number], fractions))
+            for candidate, side in candidates[number]:
                 if least <= _SIDE_COST * abs(side):
                     break  # later candidates cost at least as much
                 cost = compute_cost(number, candidate, least) + _SIDE_COST * abs(side)
@@ -108,10 +116,12 @@ def move_labels(layout: Layout, margin: float = 1.0, *, backward: bool = False) 
     )
 
 
-def _list_candidates(box: Box, line: Sequence[Point]) -> Iterator[tuple[Box, float]]:
+def _list_candidates(
+    box: Box, line: Sequence[Point], fractions: Sequence[float]
+) -> Iterator[tuple[Box, float]]:
     """Yield candidate boxes for a label along its edge, with the side of the edge for each box."""
     length = compute_line_length(line)
-    on_line = [find_point_at(line, fraction * length) for fraction in _FRACTIONS]
+    on_line = [find_point_at(line, fraction * length) for fraction in fractions]
     for side in _SIDES:
         for x, y in on_line:
             yield Box(x, y + side * (box.height / 2 + _GAP), box.width, box.height), side
@@ -149,8 +159,8 @@ class _BoxGrid:
         self._find_cell(old).remove(_build_entry(owner, old))
         self._find_cell(new).append(_build_entry(owner, new))
 
-    def count_near(self, box: Box, exclude: int = -1) -> int:
-        """Count the indexed boxes near a box, but ignore boxes of the owner `exclude`."""
+    def count_near(self, box: Box, exclude: int = -1, *, most: float = math.inf) -> int:
+        """Count the indexed boxes near a box, up to `most`; ignore boxes of the owner `exclude`."""
         x, y, half_width, half_height = box.x, box.y, box.width / 2, box.height / 2
         left = int((x - half_width - self._across) // self._width)
         right = int((x + half_width + self._across) // self._width)
@@ -166,6 +176,8 @@ class _BoxGrid:
                         and owner != exclude
                     ):
                         count += 1
+                        if count >= most:
+                            return count
         return count
 
     def _find_cell(self, box: Box) -> list[_Entry]:

@@ -42,6 +42,11 @@ from cgprimer.visualization.pages.stepping.step_values import encode_value
 Request = dict[str, Any]
 _GRAPH_ARGUMENTS = ("text", "at", "of", "wrt")
 _CACHED_TEXTS = 32
+MAX_CHARACTERS = 100_000  #: of a text; parsing more takes seconds in a browser
+MAX_OPERATIONS = 2_000  #: of a graph whose values are shown
+MAX_ELEMENTS = 20_000  #: of all arrays of a graph
+MAX_COMPARED = 10_000  #: derivatives times operations of the methods, one of which is symbolic
+_INSTALLED = "use the installed package for large graphs, for example cgprimer grad"
 _MAX_SAMPLES = 1_000  # of a curve
 _CONSTANTS = ("pi", "π", "e")  # names that readers may expect to be constants
 
@@ -86,6 +91,7 @@ def read_graph_request(request: Request, *others: str) -> GraphRequest:
     """
     check_argument_names(request, *_GRAPH_ARGUMENTS, *others)
     graph = parse_once(_read_text(request))
+    _check_size(graph)
     at, of, wrt = request.get("at"), request.get("of"), request.get("wrt")
     check_type("at", at, (Mapping, type(None)), "an object with a number for each name")
     check_type("of", of, (str, type(None)), "a name")
@@ -111,7 +117,29 @@ def _read_text(request: Request) -> str:
     """Return the text of a request."""
     text = request.get("text")
     check_type("text", text, str, "a string")
-    return str(text)
+    text = str(text)
+    if len(text) > MAX_CHARACTERS:
+        raise UsageError(
+            f"the text has {len(text):,} characters, but the playground accepts at most"
+            f" {MAX_CHARACTERS:,}",
+            hint=_INSTALLED,
+        )
+    return text
+
+
+def _check_size(graph: ExpressionGraph) -> None:
+    """Raise UsageError if a graph is so large that a view would take seconds."""
+    primal = tape_of(graph)
+    elements = sum(math.prod(shape) for shape in primal.shapes if shape)
+    for count, limit, noun in (
+        (len(primal), MAX_OPERATIONS, "operations"),
+        (elements, MAX_ELEMENTS, "elements of arrays"),
+    ):
+        if count > limit:
+            raise UsageError(
+                f"the graph has {count:,} {noun}, but the playground shows at most {limit:,}",
+                hint=_INSTALLED,
+            )
 
 
 @lru_cache(_CACHED_TEXTS)
@@ -211,7 +239,7 @@ def show_graph(request: Request) -> dict[str, Any]:
     if not arguments.missing:
         numbers = compute_vertex_numbers(arguments, scene, method)
     return {
-        "drawing": _draw_scene(arguments.graph, scene),
+        "drawing": _draw_scene(scene),
         "vertices": [
             {
                 "name": vertex.name,
@@ -231,6 +259,9 @@ def show_graph(request: Request) -> dict[str, Any]:
     }
 
 
+_DRAWINGS: dict[Any, dict[str, Any]] = {}  # by vertices and edges
+_GAPS = (84.0,)  # between layers; further gaps would be tried in vain while the text is edited
+_CAREFULLY_DRAWN = 15  # edges; pictures of larger graphs are laid out only once
 _NUMBERS = ("values", "derivatives", "partials", "products", "gradient")
 
 
@@ -247,16 +278,24 @@ def build_graph_scene(arguments: GraphRequest) -> Scene:
     return compute_once(graph, key, lambda: build_scene(tape_of(graph), target, wrt))
 
 
-def _draw_scene(graph: ExpressionGraph, scene: Scene) -> dict[str, Any]:
-    """Lay out the vertices and edges, or return the layout of an earlier request."""
+def _draw_scene(scene: Scene) -> dict[str, Any]:
+    """Lay out the vertices and edges, or return the layout of an earlier graph with the same ones.
+
+    Large graphs are laid out quickly, because the picture changes while the text is edited.
+    """
     from cgprimer.visualization.pages.stepping.vertex_positions import (
         WIDE,
         encode_layout,
         lay_out_scene,
     )
 
-    key = ("playground drawing", scene.vertices, scene.edges)
-    return compute_once(graph, key, lambda: encode_layout(lay_out_scene(scene, label=WIDE)))
+    key = (scene.vertices, scene.edges)
+    if key not in _DRAWINGS:
+        quick = len(scene.edges) > _CAREFULLY_DRAWN
+        _DRAWINGS[key] = encode_layout(lay_out_scene(scene, gaps=_GAPS, label=WIDE, quick=quick))
+        if len(_DRAWINGS) > _CACHED_TEXTS:
+            del _DRAWINGS[next(iter(_DRAWINGS))]
+    return _DRAWINGS[key]
 
 
 def compute_vertex_numbers(arguments: GraphRequest, scene: Scene, method: str) -> dict[str, Any]:
@@ -334,6 +373,7 @@ def show_methods(request: Request) -> dict[str, Any]:
     graph, target = arguments.graph, arguments.target
     if request.get("symbolic"):
         import_module("sympy")  # an ImportError becomes the answer "needs"
+    _check_comparison(graph, resolve_wrt(graph, arguments.wrt))
     comparison = compare(graph, arguments.at, of=target, wrt=arguments.wrt)
     names = tuple(dict.fromkeys(name.partition("[")[0] for name in comparison.wrt))
     return {
@@ -358,6 +398,20 @@ def show_methods(request: Request) -> dict[str, Any]:
             for result in comparison.results
         ],
     }
+
+
+def _check_comparison(graph: ExpressionGraph, wrt: tuple[str, ...]) -> None:
+    """Raise UsageError if the comparison of methods would take seconds in a browser."""
+    primal = tape_of(graph)
+    arrays = [name.partition("[")[0] for name in wrt]
+    derivatives = sum(math.prod(primal.shapes[primal.index(name)]) for name in arrays)
+    operations = sum(math.prod(shape) for shape in primal.shapes[len(primal.leaves) :])
+    if derivatives * operations > MAX_COMPARED:
+        raise UsageError(
+            f"the methods cannot be compared here: {derivatives:,} derivatives of a graph of"
+            f" {operations:,} operations take too long in a browser",
+            hint="choose one name with `wrt`, or use the installed package: cgprimer compare",
+        )
 
 
 def list_program_lines(
@@ -529,7 +583,9 @@ def start_training(request: Request) -> dict[str, Any]:
     from cgprimer.visualization.playground.playground_training import SETTINGS, start_run
 
     check_argument_names(request, "text", "data", "samples", *SETTINGS)
-    return start_run(parse_once(_read_text(request)), request)
+    graph = parse_once(_read_text(request))
+    _check_size(graph)
+    return start_run(graph, request)
 
 
 def continue_training(request: Request) -> dict[str, Any]:

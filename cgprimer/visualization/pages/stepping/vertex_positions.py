@@ -78,6 +78,7 @@ def lay_out_scene(
     aspect: float = 1.0,
     gaps: tuple[float, ...] = (58.0, 84.0, 104.0, 140.0),
     label: tuple[float, float] = LABEL,
+    quick: bool = False,
 ) -> SceneLayout:
     """Compute the positions of a graph's vertices, edges and value labels.
 
@@ -86,18 +87,23 @@ def lay_out_scene(
         aspect: width over height of the available area.
         gaps: gaps between layers, which are tried until no number on an edge overlaps anything.
         label: the size of the numbers on edges.
+        quick: compute a single layout, in which more numbers may overlap.
 
     Raises:
         UsageError: a layer has so many vertices that the layout would take minutes.
     """
     layer = assign_layers((vertex.name for vertex in scene.vertices), scene.edges)
-    if (widest := max(Counter(layer.values()).values())) > _WIDEST:
+    layers = Counter(layer.values())
+    if (widest := max(layers.values())) > _WIDEST:
         raise UsageError(
             f"a layer of the graph has {widest:,} vertices, but a picture can have at most"
             f" {_WIDEST} next to each other",
             hint="select part of the graph with --of NAME (in Python, of=...), or list all"
             " values with cgprimer trace",
         )
+    if quick:
+        sizes = len(layers) * (_HEIGHT + gaps[0]), widest * 12 * _CHARACTER
+        return _lay_out_with_gap(scene, sizes[0] <= sizes[1], gaps[0], label, quick=True)[1]
     candidates: list[tuple[int, float, SceneLayout]] = []
     edges = len(scene.edges)
     # A large graph is laid out once: this takes seconds, and the graph does not fit anyway.
@@ -112,7 +118,7 @@ def lay_out_scene(
 
 
 def _lay_out_with_gap(
-    scene: Scene, down: bool, gap: float, label: tuple[float, float]
+    scene: Scene, down: bool, gap: float, label: tuple[float, float], *, quick: bool = False
 ) -> tuple[int, SceneLayout]:
     """Lay out a graph with the given gap between layers, and count the overlapping labels."""
     sizes = {
@@ -130,7 +136,7 @@ def _lay_out_with_gap(
     middles = (find_point_at(line, compute_line_length(line) / 2) for line in layout.lines)
     layout = replace(layout, labels=tuple(Box(*middle, *label) for middle in middles))
 
-    labels = move_labels(layout, label[0] / 2)
+    labels = move_labels(layout, label[0] / 2, quick=quick)
     width, height = layout.width + 2 * _MARGIN, layout.height + 2 * _MARGIN
     area = Box(layout.width / 2, layout.height / 2, width, height)
     area = bounding_box([area, *(box for box in labels.boxes if box)])
