@@ -3,7 +3,12 @@ let data = null;
 function formatCell(value) { // a number, an array, or nothing
   return value === null || value === undefined ? "" : markRounding(typeof value === "object" ? value : parseNumeric(value));
 }
+function hasSameStructure(answer) { // as the picture that is shown, whose positions can stay
+  const describe = ({ vertices, edges }) => JSON.stringify([vertices.map(vertex => vertex.name ?? vertex[0]), edges]);
+  return data !== null && describe(data) === describe(answer);
+}
 function showGraph(answer) {
+  if (hasSameStructure(answer)) answer.drawing = data.drawing;
   data = { ...answer, shapes: config.shapes,
     vertices: answer.vertices.map(({ name, role }, k) => [name, role, k]) };
   Object.assign(parts, { vertices: [], edges: [], rows: [], lines: [], results: [], ofRow: [] });

@@ -29,6 +29,11 @@ function showPrecomputed() { // of the first example, so that its gradient is sh
   showGraph(graph);
   performance.mark("precomputed-shown");
 }
+function showDefect(reason) { // the page stays usable
+  showNotice(`The page has a defect (${reason}). If something does not work, reload the page.`);
+}
+window.addEventListener("error", event => showDefect(event.message));
+window.addEventListener("unhandledrejection", event => showDefect(event.reason?.message ?? event.reason));
 $("app").hidden = false;
 $("unserved").remove();
 const embedded = new URLSearchParams(location.search).has("embed");

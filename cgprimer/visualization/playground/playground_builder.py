@@ -17,7 +17,7 @@ from typing import Any
 from cgprimer import __version__
 from cgprimer.errors import UsageError
 from cgprimer.support.files import convert_path
-from cgprimer.support.templates import Markup, render_template
+from cgprimer.support.templates import render_template
 from cgprimer.training.scalar_training import SCALAR_OPTIMIZERS
 from cgprimer.visualization.diagrams.theme import theme
 from cgprimer.visualization.pages.page_rendering import collect_themes, encode_script_data
@@ -206,7 +206,7 @@ def _render_texts(
             version=version,
             files=encode_script_data(_list_addresses(cached, version, is_offline)),
         ),
-        "dagre.js": _read_layout_engine("dagre.min.js") + "\nexport default dagre;\n",
+        "dagre.js": render_template(f"{_TEMPLATES}/dagre_module.js"),
         **render_step_shell(),
     }
     return {name: text.encode() for name, text in pages.items()}
@@ -218,12 +218,6 @@ def _list_addresses(cached: Iterable[str], version: str, is_offline: bool) -> li
     names = [f"{name}?v={version}" if name in versioned else name for name in cached]
     folder = ["./"]  # the address of the page without its file name
     return [*folder, *names, *([] if is_offline else (_ONLINE + name for name in _PYODIDE_FILES))]
-
-
-def _read_layout_engine(name: str) -> Markup:
-    """Return a file of the layout engine dagre."""
-    path = Path(__file__).parents[1] / "pages" / "vendor" / name
-    return Markup(path.read_text(encoding="utf-8"))
 
 
 def _collect_page_data() -> dict[str, Any]:
@@ -269,7 +263,9 @@ def _collect_licences() -> list[dict[str, str]]:
         "CPython": ("PSF-2.0", "3.14", "https://docs.python.org/3/license.html"),
         "NumPy": ("BSD-3-Clause and others", "", "https://numpy.org/doc/stable/license.html"),
     }
-    dagre = Licence("dagre", "3.1.3", "MIT", str(_read_layout_engine("dagre.min.js.LEGAL.txt")))
+    folder = Path(__file__).parents[1] / "pages" / "vendor"
+    terms = (folder / "dagre.min.js.LEGAL.txt").read_text(encoding="utf-8")
+    dagre = Licence("dagre", "3.1.3", "MIT", terms)
     rows = [{**licence._asdict(), "address": ""} for licence in (*list_licences(), dagre)]
     return rows + [
         {"package": package, "name": name, "version": version, "text": "", "address": address}

@@ -2,7 +2,10 @@
 const steps = { loaded: null };
 function loadStepPage() { // once, at the first use
   steps.loaded ??= new Promise(resolve => {
-    $("steps").addEventListener("load", resolve, { once: true });
+    $("steps").addEventListener("load", () => {
+      $("steps").contentDocument.getElementById("fold").click(); // the values have sliders on the left
+      resolve();
+    }, { once: true });
     $("steps").src = "step.html";
   });
   return steps.loaded;

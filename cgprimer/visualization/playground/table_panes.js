@@ -25,7 +25,7 @@ function showMethods(answer) {
   $("methods").replaceChildren();
   const names = answer.wrt;
   const body = addTable($("methods"), ["method", ...names.map(name => `#d${answer.target}/d${name}`),
-    "#relative error", "#passes", "#operations"], "Derivatives, errors and costs");
+    "#error", "#passes", "#operations"], "Derivatives, relative errors and costs");
   for (const row of answer.methods) {
     if (row.refusal) {
       const cell = addElement("td", addRow(body, [row.method]), "refusal", row.needs ? "" : row.refusal);
@@ -44,7 +44,7 @@ function showPrograms(methods) {
   $("programs").replaceChildren();
   for (const { method, lines } of methods.filter(row => row.lines.length)) {
     const card = addElement("section", $("programs"), "program");
-    addElement("h3", card, "", method);
+    addElement("h2", card, "", method);
     const code = addElement("pre", card, "", lines.join("\n"));
     code.tabIndex = 0;
     code.setAttribute("role", "region");

@@ -57,6 +57,7 @@ async function askView(view, more = {}, target = null) {
   const answer = await askPython(describeRequest(view, more), `${view}:${JSON.stringify(more.method ?? "")}`);
   if (!answer || version !== session.version) return null;
   showPaneError(pane, answer.error);
+  if (!answer.error) performance.mark(`${view}-answered`); // for measurements
   return answer.error ? null : answer;
 }
 function showPaneError(pane, error) {

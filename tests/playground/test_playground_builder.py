@@ -1,0 +1,89 @@
+"""The folder of the playground: its content, its policy, and the folders that it refuses."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from cgprimer.cli import cli
+from cgprimer.errors import UsageError
+from cgprimer.visualization.playground.playground_builder import read_pyodide, write_playground
+
+
+@pytest.fixture(scope="module")
+def online(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_playground(tmp_path_factory.mktemp("online") / "new")
+
+
+def test_the_page_has_a_strict_policy_and_no_inline_code(online: Path) -> None:
+    page = (online / "index.html").read_text("utf-8")
+    policy = re.findall(r'Content-Security-Policy" content="([^"]*)"', page)[0]
+    assert policy.startswith("default-src 'none'; script-src 'self' 'wasm-unsafe-eval' https://cdn")
+    assert "unsafe-inline" not in policy
+    assert "'unsafe-eval'" not in policy
+    scripts = re.findall(r"<script([^>]*)>([^<]*)</script>", page)
+    assert [bool(text) for attributes, text in scripts if "application/json" not in attributes] == [
+        False
+    ]
+    assert not re.search(r"<style|\son\w+=|\sstyle=", page)
+    example = json.loads(page.split('type="application/json">')[1].split("<")[0])["precomputed"]
+    assert example["graph"]["gradient"]["cd"] == 0.25
+
+
+def test_the_manifest_lists_all_files_and_the_licences_are_complete(online: Path) -> None:
+    names = {path.relative_to(online).as_posix() for path in online.rglob("*") if path.is_file()}
+    assert set(json.loads((online / "playground.json").read_text("utf-8"))["files"]) == names
+    text = (online / "licences.html").read_text("utf-8")
+    for package in ("cgprimer", "jinja2", "markupsafe", "sympy", "mpmath", "dagre", "Pyodide"):
+        assert f"<h2>{package} " in text
+    version = json.loads((online / "playground.json").read_text("utf-8"))["version"]
+    assert f"cgprimer-playground-{version}" in (online / "service_worker.js").read_text("utf-8")
+
+
+def test_the_offline_folder_is_small_enough_and_needs_no_other_server(playground: Path) -> None:
+    sizes = {path.name: path.stat().st_size for path in playground.rglob("*") if path.is_file()}
+    assert sum(sizes.values()) - sizes["sympy.zip"] < 16e6
+    assert "cdn.jsdelivr.net" not in (playground / "index.html").read_text("utf-8")
+
+
+def test_only_an_older_playground_is_replaced(online: Path, tmp_path: Path) -> None:
+    runner, output = CliRunner(), tmp_path / "page"
+    first = runner.invoke(cli, ["playground", "-o", str(output)], catch_exceptions=False)
+    assert first.exit_code == 0
+    assert f"python -m http.server -d {output}" in first.output
+    with pytest.raises(UsageError, match="already contains a playground"):
+        write_playground(output)
+    before = {p.name: p.read_bytes() for p in output.iterdir() if p.is_file()}
+    write_playground(output, force=True)
+    assert {p.name: p.read_bytes() for p in output.iterdir() if p.is_file()} == before
+    (output / "thesis.txt").write_text("mine")
+    with pytest.raises(UsageError, match=r"other files, such as thesis\.txt"):
+        write_playground(output, force=True)
+    assert (output / "thesis.txt").read_text() == "mine"
+    assert [path.name for path in tmp_path.iterdir()] == ["page"]  # nothing incomplete is left
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({}, "pyodide.mjs is missing"),
+        ({"package.json": '{"version": "0.26.1"}'}, "contains Pyodide 0.26.1, not 314.0.7"),
+        ({"package.json": "nonsense"}, "package.json is damaged"),
+    ],
+    ids=["empty", "old", "damaged"],
+)
+def test_a_folder_without_pyodide_is_refused(
+    tmp_path: Path, files: dict[str, str], message: str
+) -> None:
+    names = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
+    for name in (*names, "pyodide-lock.json") if files else ():
+        (tmp_path / name).write_text("")
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    with pytest.raises(UsageError, match=message) as refused:
+        read_pyodide(tmp_path)
+    assert "npm pack pyodide@314.0.7" in refused.value.hint
