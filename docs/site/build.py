@@ -32,6 +32,8 @@ from completeness import (
     find_unlisted_pages,
 )
 
+from cgprimer.visualization.playground.playground_builder import write_playground
+
 # Pages that the package writes, each with its commands. In place of a picture with the name of such
 # a page, the site shows the page itself.
 LIVE = {
@@ -53,6 +55,7 @@ LIVE = {
 }
 
 PROMPTS = re.compile(r"^( *)```python\n(?=\1>>> )", re.MULTILINE)
+TRY = re.compile(r"\[Try it in your browser\]\([^)]*\)")
 HELP = re.compile(r"^<!-- help: (cgprimer(?: \w+)+) -->$", re.MULTILINE)
 PICTURE = re.compile(r"^(-   )?!\[(.*)\]\(((?:[^)]*/)?([\w-]+)\.\w+)\)$", re.MULTILINE)
 OUTSIDE = re.compile(r"\[([^\]]*)\]\((?:\.\./LICENSE|[A-Z_]+\.md)\)")  # files that the site lacks
@@ -108,8 +111,10 @@ def write_sources(project: Path, url: str = "") -> None:
         root = "../" * len(page.relative_to(pages).parent.parts)
         text = PICTURE.sub(partial(show_picture, root=root), text)
         text = HELP.sub(show_help, text)
+        text = TRY.sub(f"[Try it in your browser]({root}playground/index.html)", text)
         page.write_text(PROMPTS.sub(r"\1```pycon\n", text), encoding="utf-8")
     write_live_pages(pages / "live")
+    write_playground(pages / "playground")
     for notebook in sorted(NOTEBOOKS.glob("*.ipynb")):
         write_notebook(notebook, pages / "learn" / "notebooks")
 

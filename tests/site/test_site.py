@@ -33,7 +33,9 @@ def errors(browser: Any) -> list[str]:
 
 def pages(site: Path) -> list[Path]:
     """All pages of the site except the redirects."""
-    found = [path for path in site.rglob("*.html") if path.parent.name != "live"]
+    found = [
+        path for path in site.rglob("*.html") if path.parent.name not in ("live", "playground")
+    ]
     return sorted(p for p in found if p.relative_to(site).as_posix() not in REDIRECTS)
 
 

@@ -21,7 +21,7 @@ const formatTick = value => formatNumber(Math.abs(value) < 1e-12 ? 0 : value, 4)
 // curves: {name, points: [[x, y], ...]}; each has its own color and dash pattern.
 function drawChart(parent, { curves, xLabel, logarithmic = false, description, marker = null }) {
   const rem = parseFloat(getComputedStyle(root).fontSize), width = Math.max(280, parent.clientWidth);
-  const height = Math.max(13 * rem, Math.min(0.62 * width, parent.clientHeight || 26 * rem));
+  const height = Math.max(13 * rem, Math.min(0.9 * width, parent.clientHeight || 26 * rem));
   const level = y => logarithmic ? Math.log10(y) : y;
   const xs = curves.flatMap(curve => curve.points.map(([x]) => x));
   let [left, right] = [Math.min(...xs), Math.max(...xs)];
@@ -44,7 +44,7 @@ function drawChart(parent, { curves, xLabel, logarithmic = false, description, m
     const at = box.bottom - (tick - low) / (high - low) * (box.bottom - box.top);
     addShape("line", svg, { class: tick === 0 && !logarithmic ? "axis" : "grid", x1: box.left, x2: box.right, y1: at, y2: at });
     addShape("text", svg, { class: "tick", x: box.left - 0.5 * rem, y: at + 0.35 * rem, "text-anchor": "end" },
-      logarithmic ? formatNumber(10 ** tick, 2) : formatTick(tick));
+      logarithmic ? formatNumber(10 ** tick, 5) : formatTick(tick));
   }
   addShape("rect", svg, { class: "frame", x: box.left, y: box.top, width: box.right - box.left, height: box.bottom - box.top });
   addShape("text", svg, { class: "label", x: (box.left + box.right) / 2, y: height - 0.6 * rem, "text-anchor": "middle" }, xLabel);

@@ -57,7 +57,7 @@ function fitGraph() { // as large as the pane allows, but text stays readable; t
   const pane = $("picture"), { width, height } = data.drawing;
   const rem = parseFloat(getComputedStyle(root).fontSize);
   const fits = Math.min((pane.clientWidth - 8) / width, Math.max(pane.clientHeight - 8, 0.45 * innerHeight) / height);
-  const scale = Math.min(Math.max(fits, 0.72 * rem / 18), 1.5 * rem / 18);
+  const scale = Math.min(Math.max(fits, (innerWidth > 760 ? 0.72 : 0.55) * rem / 18), 1.5 * rem / 18);
   $("graph").style.width = `${width * scale}px`;
   $("graph").style.height = `${height * scale}px`;
 }
@@ -65,4 +65,4 @@ panes.graph = { async refresh() {
   const answer = await askView("graph", { method: "reverse" });
   if (answer) showGraph(answer);
 } };
-new ResizeObserver(fitGraph).observe($("picture"));
+new ResizeObserver(() => requestAnimationFrame(fitGraph)).observe($("picture"));

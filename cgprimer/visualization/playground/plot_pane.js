@@ -50,4 +50,4 @@ panes.plot = { async refresh() {
 $("axis").addEventListener("change", () => { resetRange(); panes.plot.refresh(); });
 for (const id of ["from", "to"]) $(id).addEventListener("input", () => panes.plot.refresh());
 $("range").addEventListener("submit", event => event.preventDefault());
-new ResizeObserver(showCurve).observe($("curve"));
+new ResizeObserver(() => requestAnimationFrame(showCurve)).observe($("curve"));

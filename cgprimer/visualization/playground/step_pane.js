@@ -1,11 +1,8 @@
 // The step page in a frame: it has its own files, and gets its data by messages.
-const steps = { loaded: null };
+const steps = { loaded: null, folded: false };
 function loadStepPage() { // once, at the first use
   steps.loaded ??= new Promise(resolve => {
-    $("steps").addEventListener("load", () => {
-      $("steps").contentDocument.getElementById("fold").click(); // the values have sliders on the left
-      resolve();
-    }, { once: true });
+    $("steps").addEventListener("load", resolve, { once: true });
     $("steps").src = "step.html";
   });
   return steps.loaded;
@@ -14,11 +11,18 @@ const postToSteps = message => $("steps").contentWindow.postMessage(message, loc
 function postTheme() {
   if (steps.loaded) postToSteps({ type: "cgprimer-theme", dark: isDark() });
 }
+function foldSliders() { // once the page has data: the same values have sliders next to it
+  const page = $("steps").contentDocument;
+  if (!page.documentElement.classList.contains("ready")) return requestAnimationFrame(foldSliders);
+  if (page.getElementById("fold").getAttribute("aria-expanded") === "true") page.getElementById("fold").click();
+}
 panes.step = { async refresh() {
   const [answer] = await Promise.all([askView("step"), loadStepPage()]);
   if (!answer) return;
   postToSteps({ type: "cgprimer-data", data: answer });
   if (root.dataset.look) postTheme();
+  if (!steps.folded) foldSliders();
+  steps.folded = true;
 } };
 look.addEventListener("click", postTheme);
 window.addEventListener("message", ({ source, data: message }) => {

@@ -93,4 +93,4 @@ for (const option of document.querySelectorAll("input[name=data]")) option.addEv
 $("file").addEventListener("change", readFile);
 $("cancel").addEventListener("click", stopTraining);
 $("training").addEventListener("submit", event => { event.preventDefault(); startTraining(); });
-new ResizeObserver(showLosses).observe($("losses"));
+new ResizeObserver(() => requestAnimationFrame(showLosses)).observe($("losses"));
