@@ -18,7 +18,7 @@ from cgprimer.visualization.diagrams.slide_layout import (
     SlideLayout,
     slide_layout,
 )
-from cgprimer.visualization.diagrams.slide_pen import Pen, create_canvas
+from cgprimer.visualization.diagrams.slide_pen import Pen, check_matplotlib, create_canvas
 from cgprimer.visualization.diagrams.text_layout import measure_text
 from cgprimer.visualization.diagrams.theme import (
     DETAIL_SIZE,
@@ -52,6 +52,7 @@ def draw_diagram(diagram: Diagram, *, dark: bool = False) -> Figure:
     >>> draw_diagram(Diagram(nodes, ())).get_size_inches().tolist()
     [8.88..., 5.0]
     """
+    check_matplotlib()
     picture = slide_layout(diagram)
     around = picture.captions
     wide, tall = around.size

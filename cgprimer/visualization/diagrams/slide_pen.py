@@ -143,6 +143,17 @@ class Pen:
         self.axes.add_patch(bar)
 
 
+def check_matplotlib() -> None:
+    """Raise UsageError if matplotlib is not installed."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise UsageError(
+            "figures require the package matplotlib",
+            hint="run pip install matplotlib, or run cgprimer draw -o NAME.tex (.dot, .mmd)",
+        ) from None
+
+
 def create_canvas(
     width: float = SLIDE_WIDTH, height: float = SLIDE_HEIGHT, *, dark: bool = False
 ) -> tuple[Figure, Pen]:
@@ -152,13 +163,8 @@ def create_canvas(
     >>> [round(float(side), 2) for side in figure.get_size_inches()]
     [13.33, 7.5]
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise UsageError(
-            "figures require the package matplotlib",
-            hint="run pip install matplotlib, or run cgprimer draw -o NAME.tex (.dot, .mmd)",
-        ) from None
+    check_matplotlib()
+    from matplotlib.figure import Figure
 
     look = theme(dark)
     figure = Figure(figsize=(width / 72, height / 72), facecolor=look.background)
