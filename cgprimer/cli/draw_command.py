@@ -137,7 +137,7 @@ def command(
     if writes:
         note(f"wrote {path}")
     if diagram.summary:
-        summary = "its layers are summarized (--all draws each vertex)"
+        summary = "its layers are summarized (-o NAME.html writes a page with all vertices)"
         note(f"the graph is too large for a slide: {summary}")
     if size is not None and round(size) < READABLE_SIZE:
         note(

@@ -126,7 +126,7 @@ def test_the_list_reaches_every_vertex_by_keyboard(page: Any) -> None:
     assert current()[2] == "true"
     press(page, "ARROW_RIGHT", "ENTER")
     settle(page)
-    assert current() == ["b*", "2", "true", "1", "2"]
+    assert current() == ["w*", "2", "true", "1", "2"]
     press(page, "ARROW_DOWN", *["ARROW_LEFT"] * 4)
     settle(page)
     assert texts(page, "#tree .label") == names

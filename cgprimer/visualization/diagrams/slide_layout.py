@@ -234,7 +234,7 @@ def slide_layout(diagram: Diagram) -> SlideLayout:
     if len(diagram.nodes) > _MAX_VERTICES:
         raise UsageError(
             f"a picture can have at most {_MAX_VERTICES} vertices, got {len(diagram.nodes):,}",
-            hint="draw the summary (omit --all), or write a .dot or .mmd file for another program",
+            hint="write a page (-o NAME.html), or draw the summary (omit --all)",
         )
     size = len(diagram.nodes) + len(diagram.edges)
     best, least = None, math.inf

@@ -50,6 +50,9 @@ async function reveal(box, focuses = false) { // opens the groups around a verte
   select(box, true);
   if (focuses) $("name").focus();
 }
+function clearHighlight() {
+  if (marking) mark(marking);
+}
 function closeOuter() {
   const outer = getParent(highlight.box);
   if (highlight.box >= 0 && outer > 0) toggle(N + outer);
@@ -115,7 +118,7 @@ const PICTURE_KEYS = {
 };
 const PAGE_KEYS = {
   "+": () => zoom(1.25), "=": () => zoom(1.25), "-": () => zoom(0.8), 0: () => fit(),
-  "/": () => search.focus(), Backspace: closeOuter,
+  "/": () => search.focus(), Backspace: closeOuter, Escape: clearHighlight,
   d: switchTheme, D: switchTheme, "?": () => $("help").open ? $("help").close() : $("help").showModal(),
 };
 window.addEventListener("keydown", event => {

@@ -9,15 +9,13 @@ vertices replace these groups. No group has more than 64 members.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 
 LARGEST = 64  # members of a group, and vertices that are not split into groups
 VISIBLE = 40  # boxes of the first drawing
 _PARTS = re.compile(r"[^\W\d_]+|\d+")
-
-Key = tuple[tuple[int, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +96,7 @@ class _Grouping:
         for tail, head in edges:
             self.heads[tail].append(head)
         self.position = [0] * len(names)
-        order = _sort_topologically([[v] for v in range(len(names))], self.heads, self._natural_key)
-        for position, vertex in enumerate(order):
+        for position, vertex in enumerate(_sort_topologically(self.heads)):
             self.position[vertex] = position
 
     def build_group(
@@ -134,8 +131,8 @@ class _Grouping:
             sorted((v for k in component for v in groups[k]), key=self.position.__getitem__)
             for component in _find_cycles(heads)
         ]
-        order = _sort_topologically(merged, self._find_heads(merged), self._natural_key)
-        return [merged[k] for k in order]
+        merged.sort(key=lambda block: self.position[block[0]])
+        return [merged[k] for k in _sort_topologically(self._find_heads(merged))]
 
     def _find_heads(self, blocks: list[list[int]]) -> list[list[int]]:
         """Return for each block the indices of the other blocks to which its edges lead."""
@@ -192,32 +189,26 @@ class _Grouping:
         """Format the first and the last name of consecutive vertices."""
         return f"{self.names[vertices[0]]} … {self.names[vertices[-1]]}"
 
-    def _natural_key(self, vertices: Sequence[int]) -> Key:
-        """Return a sort key of the first of some vertices that orders x2 before x10."""
-        parts = self.parts[vertices[0]]
-        return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in parts)
 
+def _sort_topologically(heads: Sequence[Sequence[int]]) -> list[int]:
+    """Return the vertices of a graph in topological order, with the smallest vertex first.
 
-def _sort_topologically(
-    blocks: Sequence[list[int]],
-    heads: Sequence[Sequence[int]],
-    sort_key: Callable[[Sequence[int]], Key],
-) -> list[int]:
-    """Return the indices of blocks in topological order, with the smallest possible key first."""
-    missing = [0] * len(blocks)
+    >>> _sort_topologically([[], [0], [], [2]])
+    [1, 0, 3, 2]
+    """
+    missing = [0] * len(heads)
     for row in heads:
         for head in row:
             missing[head] += 1
-    ready = [(sort_key(blocks[k]), k) for k, count in enumerate(missing) if not count]
-    heapify(ready)
+    ready = [vertex for vertex, count in enumerate(missing) if not count]
     order = []
     while ready:
-        block = heappop(ready)[1]
-        order.append(block)
-        for head in heads[block]:
+        vertex = heappop(ready)
+        order.append(vertex)
+        for head in heads[vertex]:
             missing[head] -= 1
             if not missing[head]:
-                heappush(ready, (sort_key(blocks[head]), head))
+                heappush(ready, head)
     return order
 
 
