@@ -31,6 +31,12 @@ FLAGS = (  # in addition to those of chromedriver
 
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    started = start_chromium(tmp_path_factory.mktemp("chromium"))
+    yield started
+    started.quit()
+
+
+def start_chromium(folder: Path) -> Any:
     """Debian's chromium through its driver; without them the tests are skipped."""
     pytest.importorskip("selenium", reason="selenium is missing: pip install -e .[browser]")
     program, driver = shutil.which("chromium"), shutil.which("chromedriver")
@@ -40,14 +46,13 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
     options = webdriver.ChromeOptions()
     options.binary_location = program
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
+    for flag in (*FLAGS, f"--user-data-dir={folder}"):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     started = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
     started.set_page_load_timeout(30)
     started.set_script_timeout(60)
-    yield started
-    started.quit()
+    return started
 
 
 @pytest.fixture(autouse=True)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -13,60 +12,25 @@ from typing import Any
 from cgprimer import networks
 from cgprimer.visualization.diagrams.diagram_formats import save_diagram
 from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
+from tests.pages.conftest import start_chromium
 
 from ..harness import Cell, Contestant, Figure, Settings, measure, report_progress
 from ..report import PROGRAMS, Table, fixed, milliseconds
 
-TABLES = (
-    Table(
-        ("graph",),
-        {
-            "vertices": fixed(0),
-            "edges": fixed(0),
-            "write": milliseconds,
-            "size, kB": fixed(0),
-            "first drawing": milliseconds,
-            "expand all": milliseconds,
-            "one frame": milliseconds,
-        },
-    ),
-)
+TIMES = ("first drawing", "expand all", "one frame")  # in a browser
+COLUMNS = {"vertices": fixed(0), "edges": fixed(0), "write": milliseconds, "size, kB": fixed(0)}
+TABLES = (Table(("graph",), {**COLUMNS, **dict.fromkeys(TIMES, milliseconds)}),)
 SCRIPT = (PROGRAMS / "explore_a_page.js").read_text()
-
-
-@contextmanager
-def start_browser() -> Iterator[Any]:
-    """Start a headless chromium; yield None if it is not installed."""
-    try:
-        from selenium import webdriver
-    except ImportError:
-        yield None
-        return
-    program, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if not program or not driver:
-        yield None
-        return
-    options = webdriver.ChromeOptions()
-    options.binary_location = program
-    for flag in ("--headless=new", "--no-sandbox", "--window-size=1280,800"):
-        options.add_argument(flag)
-    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    browser.set_script_timeout(120)
-    yield browser
-    browser.quit()
 
 
 def measure_in_browser(browser: Any, path: Path, runs: int) -> dict[str, Figure]:
     """Return the least times of opening a page, of drawing all vertices, and of one frame."""
-    times: list[list[float]] = []
+    times = []
     for _ in range(runs):
         browser.get(path.as_uri())
         times.append(browser.execute_async_script(SCRIPT))
-    columns = ("first drawing", "expand all", "one frame")
-    return {
-        name: Figure(min(column) / 1e3, median(column) / 1e3, runs)
-        for name, column in zip(columns, zip(*times, strict=True), strict=True)
-    }
+    columns = zip(TIMES, zip(*times, strict=True), strict=True)
+    return {name: Figure(min(t) / 1e3, median(t) / 1e3, runs) for name, t in columns}
 
 
 def measure_cells(settings: Settings) -> Iterator[Cell]:
@@ -79,7 +43,9 @@ def measure_cells(settings: Settings) -> Iterator[Cell]:
         "recurrent network": lambda: networks.recurrent(n // 2),
         "long chain": lambda: networks.chain(10 * n),
     }
-    with start_browser() as browser, tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        browser = start_chromium(Path(folder, "chromium"))
+        stack.callback(browser.quit)
         for name, build in graphs.items():
             graph, path = build(), Path(folder, "graph.html")
             parameters = "vertices" if name.startswith("network") else "edges"
@@ -97,6 +63,5 @@ def measure_cells(settings: Settings) -> Iterator[Cell]:
                 "size, kB": Figure(path.stat().st_size / 1e3),
             }
             report_progress(name)
-            if browser:
-                figures |= measure_in_browser(browser, path, 1 if settings.quick else 5)
+            figures |= measure_in_browser(browser, path, 1 if settings.quick else 5)
             yield from (Cell((name,), column, figure) for column, figure in figures.items())

@@ -198,7 +198,7 @@ function drawBox(box, fades) {
   } else {
     if (isGroup(box)) for (const offset of [8, 4]) drawShape(box, x + offset, y + offset, w - 4, h - 4); // a stack
     drawShape(box, x, y, isGroup(box) ? w - 4 : w, isGroup(box) ? h - 4 : h);
-    if (16 * scale >= READABLE) drawText(box, x + w / 2, y + 18);
+    if (16 * scale >= READABLE) drawText(box, x + (isGroup(box) ? w - 4 : w) / 2, y + 18);
   }
   pen.globalAlpha = 1;
   if (box === highlight.box || (fades && isMarked(box))) { // wider than any outline of a role
