@@ -8,7 +8,8 @@ function hasSameStructure(answer) { // as the picture that is shown, whose posit
   return data !== null && describe(data) === describe(answer);
 }
 function showGraph(answer) {
-  if (hasSameStructure(answer)) answer.drawing = data.drawing;
+  const same = hasSameStructure(answer);
+  if (same) answer.drawing = data.drawing;
   data = { ...answer, shapes: config.shapes,
     vertices: answer.vertices.map(({ name, role }, k) => [name, role, k]) };
   Object.assign(parts, { vertices: [], edges: [], rows: [], lines: [], results: [], ofRow: [] });
@@ -16,7 +17,8 @@ function showGraph(answer) {
   $("legend").replaceChildren();
   buildPicture();
   buildRoles();
-  fitGraph();
+  if (same) fitGraph();
+  else showBeginning();
   const mark = answer.kind === "adjoint" ? "bar" : "dot";
   answer.vertices.forEach(({ name, role, expression }, k) => {
     const vertex = parts.vertices[k], derivative = formatCell(answer.derivatives?.[k]);
@@ -52,17 +54,46 @@ function showGradient({ gradient, target }) {
     chip.append(formatCell(value));
   }
 }
-function fitGraph() { // as large as the pane allows, but text stays readable; then the pane scrolls
+const zoom = { scale: null }; // null: as large as the pane allows, but text stays readable
+const MIN_SCALE = 0.02, MAX_SCALE = 4;
+function computeScales() { // of the whole graph, and the default
+  const pane = $("picture"), { width, height } = data.drawing, rem = parseFloat(getComputedStyle(root).fontSize) / 18;
+  const whole = Math.min((pane.clientWidth - 8) / width, Math.max(pane.clientHeight - 8, 0.45 * innerHeight) / height);
+  const readable = (innerWidth > 760 ? 0.72 : 0.55) * rem;
+  return { whole, automatic: Math.min(Math.max(whole, readable), 1.5 * rem) };
+}
+function fitGraph() {
   if (!data) return;
-  const pane = $("picture"), { width, height } = data.drawing;
-  const rem = parseFloat(getComputedStyle(root).fontSize);
-  const fits = Math.min((pane.clientWidth - 8) / width, Math.max(pane.clientHeight - 8, 0.45 * innerHeight) / height);
-  const scale = Math.min(Math.max(fits, (innerWidth > 760 ? 0.72 : 0.55) * rem / 18), 1.5 * rem / 18);
-  $("graph").style.width = `${width * scale}px`;
-  $("graph").style.height = `${height * scale}px`;
+  const { whole, automatic } = computeScales(), scale = zoom.scale ?? automatic;
+  $("graph").style.width = `${data.drawing.width * scale}px`;
+  $("graph").style.height = `${data.drawing.height * scale}px`;
+  $("whole").hidden = automatic <= whole && zoom.scale === null; // everything is visible already
+}
+function zoomTo(scale) { // the center of the pane stays where it is
+  const pane = $("picture"), { width, height } = $("graph").getBoundingClientRect();
+  const x = (pane.scrollLeft + pane.clientWidth / 2) / width, y = (pane.scrollTop + pane.clientHeight / 2) / height;
+  zoom.scale = scale && Math.max(MIN_SCALE, Math.min(MAX_SCALE, scale));
+  fitGraph();
+  const after = $("graph").getBoundingClientRect();
+  pane.scrollTo(x * after.width - pane.clientWidth / 2, y * after.height - pane.clientHeight / 2);
+}
+const zoomBy = factor => data && zoomTo((zoom.scale ?? computeScales().automatic) * factor);
+function showBeginning() { // of a graph that is larger than its pane
+  zoom.scale = null;
+  fitGraph();
+  const [x, y] = data.drawing.boxes[0], scale = computeScales().automatic, pane = $("picture");
+  pane.scrollTo(x * scale - pane.clientWidth / 2, y * scale - pane.clientHeight / 2);
 }
 panes.graph = { async refresh() {
   const answer = await askView("graph", { method: "reverse" });
   if (answer) showGraph(answer);
 } };
 new ResizeObserver(() => requestAnimationFrame(fitGraph)).observe($("picture"));
+$("zoom-in").addEventListener("click", () => zoomBy(1.25));
+$("zoom-out").addEventListener("click", () => zoomBy(0.8));
+$("whole").addEventListener("click", () => data && zoomTo(computeScales().whole));
+$("picture").addEventListener("wheel", event => {
+  if (!event.ctrlKey) return;
+  event.preventDefault();
+  zoomBy(event.deltaY < 0 ? 1.1 : 1 / 1.1);
+}, { passive: false });

@@ -96,7 +96,10 @@ async function answer(request) {
     const text = answerRequest(request), { needs } = text.includes('"needs"') ? JSON.parse(text) : {};
     if (!needs || loaded.has(needs)) return text;
     loaded.add(needs);
-    if (!await loadLibrary(needs)) return text;
+    if (!await loadLibrary(needs)) return JSON.stringify({ needs, error: {
+      message: `this graph needs ${needs}, which this copy of the playground does not contain or could not load`,
+      hint: needs === "numpy" ? "use scalars, or the online form of the playground; arrays need NumPy" : "",
+    } });
   }
 }
 self.onmessage = async ({ data }) => {

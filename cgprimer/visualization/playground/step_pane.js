@@ -25,7 +25,22 @@ panes.step = { async refresh() {
   steps.folded = true;
 } };
 look.addEventListener("click", postTheme);
+function followSteps(point) { // values that the sliders of the step page have set
+  const moved = Object.entries(point).filter(([name, value]) => {
+    const box = $(`at-${name}`);
+    return box?.type === "number" && Number.isFinite(value) && Number(box.value) !== value;
+  });
+  if (!moved.length) return;
+  for (const [name, value] of moved) {
+    session.at[name] = value;
+    for (const input of $(`at-${name}`).parentNode.querySelectorAll("input")) input.value = value;
+  }
+  session.version += 1; // the other panes are outdated
+  panes.step.shown = session.version;
+  storeLink();
+}
 window.addEventListener("message", ({ source, data: message }) => {
-  if (source === $("steps").contentWindow && message?.type === "cgprimer-error")
-    showPaneError($("pane-step"), { message: String(message.message), hint: "" });
+  if (source !== $("steps").contentWindow) return;
+  if (message?.type === "cgprimer-error") showPaneError($("pane-step"), { message: String(message.message), hint: "" });
+  if (message?.type === "cgprimer-state") followSteps(message.point ?? {});
 });

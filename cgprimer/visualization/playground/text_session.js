@@ -12,6 +12,7 @@ const findExample = () => config.examples.flatMap(topic => topic.examples).find(
 function showAbout() { // while the text is that of an example
   const example = findExample(), shown = example?.text === $("text").value;
   $("about").hidden = !shown;
+  $("examples").value = shown ? session.example : "";
   if (!shown) return;
   setText($("teaches"), example.teaches);
   setText($("source"), `Source: ${example.source}`);
