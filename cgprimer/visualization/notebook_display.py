@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import sys
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cgprimer.analysis.text_tables import html_table
@@ -140,9 +141,13 @@ def _format_omission_note(count: int, noun: str) -> str:
 
 
 def _display_graph(graph: ExpressionGraph) -> Bundle:
-    """Display the picture of a graph."""
+    """Display the picture of a graph; without matplotlib, only as SVG."""
     from cgprimer.visualization.diagrams.drawing import draw
+    from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
+    from cgprimer.visualization.diagrams.svg_pictures import render_svg
 
+    if find_spec("matplotlib") is None:
+        return {"image/svg+xml": render_svg(graph_diagram(graph))}
     return _encode_figure(draw(graph))
 
 
