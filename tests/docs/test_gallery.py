@@ -31,6 +31,7 @@ LINK = re.compile(r"\]\(([\w-]+)/([\w.-]+)\)")
 
 SCREENSHOTS = {  # by name: the page, and where it is open
     "step-page.png": "lecture.html#reverse/18",
+    "explorer-page.png": "net.html#xh1_57",
     "comparison-page.png": "comparison.html",
     "boundary-page.png": "boundary.html#20",
     "round-page.png": "backup.html#8",

@@ -103,6 +103,8 @@ def test_search_and_links_lead_to_vertices(page: Any) -> None:
     assert texts(page, "#status") == [f"{everything:,} ancestors of xo"]
     page.find_element("id", "descendants").click()
     assert texts(page, "#status") == ["0 descendants of xo"]
+    page.execute_script("location.hash = 'b1_3'")
+    wait(page, "$('name').textContent === 'b1_3'")
     press(page, "/", *"no such name")
     assert texts(page, "#status") == ["0 vertices found"]
     assert not page.find_element("id", "results").is_displayed()

@@ -147,12 +147,18 @@ function addLegend() {
     addElement("span", item, "", label);
   }
 }
+async function revealNamed() { // the vertex that the address names, as in net.html#xh1_57
+  const vertex = labels.findIndex(label => `#${encodeURIComponent(label.split(" ")[0])}` === location.hash);
+  if (vertex >= 0) await reveal(vertex);
+}
 function updateColors() { readColors(); miniature = null; draw(); }
 async function openPage() {
   readColors();
   addLegend();
   await refresh();
   resizePicture();
+  await revealNamed();
+  window.addEventListener("hashchange", revealNamed);
   new ResizeObserver(resizePicture).observe(canvas);
   new MutationObserver(updateColors).observe(root, { attributes: true, attributeFilter: ["data-look"] });
   system.addEventListener("change", updateColors);
