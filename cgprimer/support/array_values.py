@@ -40,7 +40,12 @@ def convert_value(name: str, value: Any, shape: tuple[int, ...] = ()) -> Value:
         array = np.asarray(value)
         if array.dtype.kind not in "fiub" or type(value).__name__ == "MaskedArray":
             raise TypeError
-    except (TypeError, ValueError, ImportError):
+    except ImportError:
+        raise UsageError(
+            f"{name!r} must be a real number, because arrays require the package numpy",
+            hint="run pip install numpy",
+        ) from None
+    except (TypeError, ValueError):
         raise UsageError(
             f"{name!r} must be a real number or an array of real numbers",
             hint=_ROWS if type(value).__name__ in ("list", "MaskedArray") else "",
