@@ -4,32 +4,38 @@ function formatCell(value) { // a number, an array, or nothing
   return value === null || value === undefined ? "" : markRounding(typeof value === "object" ? value : parseNumeric(value));
 }
 function hasSameStructure(answer) { // as the picture that is shown, whose positions can stay
-  const describe = ({ vertices, edges }) => JSON.stringify([vertices.map(vertex => vertex.name ?? vertex[0]), edges]);
+  const describe = ({ vertices, edges }) => JSON.stringify([vertices.map(vertex => [vertex.name ?? vertex[0], vertex.role ?? vertex[1]]), edges]);
   return data !== null && describe(data) === describe(answer);
 }
-function showGraph(answer) {
-  const same = hasSameStructure(answer);
-  if (same) answer.drawing = data.drawing;
-  data = { ...answer, shapes: config.shapes,
-    vertices: answer.vertices.map(({ name, role }, k) => [name, role, k]) };
+function showGraph(answer) { // changes only the numbers if the picture has the right vertices and edges
+  const same = hasSameStructure(answer), drawing = same ? data.drawing : answer.drawing;
+  data = { ...answer, drawing, shapes: config.shapes, vertices: answer.vertices.map(({ name, role }, k) => [name, role, k]) };
+  if (!same) buildGraph();
+  const mark = answer.kind === "adjoint" ? "bar" : "dot";
+  answer.vertices.forEach(({ name, role, expression }, k) => {
+    const vertex = parts.vertices[k], derivative = formatCell(answer.derivatives?.[k]);
+    showNumber(vertex.value, formatCell(answer.values?.[k]), vertex.room);
+    showNumber(vertex.derivative, derivative && `${mark} ${derivative}`, vertex.room);
+    setText(vertex.title, expression === role ? `${name}: ${role}` : `${name} = ${expression}`);
+  });
+  answer.edges.forEach((_, k) => setText(parts.edges[k].label, formatCell(answer.partials?.[k])));
+  $("graph").setAttribute("aria-label", describeGraph(answer));
+  showGradient(answer);
+}
+function buildGraph() {
   Object.assign(parts, { vertices: [], edges: [], rows: [], lines: [], results: [], ofRow: [] });
   $("graph").replaceChildren();
   $("legend").replaceChildren();
   buildPicture();
   buildRoles();
-  if (same) fitGraph();
-  else showBeginning();
-  const mark = answer.kind === "adjoint" ? "bar" : "dot";
-  answer.vertices.forEach(({ name, role, expression }, k) => {
-    const vertex = parts.vertices[k], derivative = formatCell(answer.derivatives?.[k]);
-    setText(vertex.value, formatCell(answer.values?.[k]));
-    setText(vertex.derivative, derivative && `${mark} ${derivative}`);
-    for (const text of [vertex.value, vertex.derivative]) squeezeText(text, vertex.room);
-    addShape("title", vertex.group, {}, expression === role ? `${name}: ${role}` : `${name} = ${expression}`);
-  });
-  answer.edges.forEach((_, k) => setText(parts.edges[k].label, formatCell(answer.partials?.[k])));
-  $("graph").setAttribute("aria-label", describeGraph(answer));
-  showGradient(answer);
+  for (const vertex of parts.vertices) vertex.title = addShape("title", vertex.group, {});
+  showBeginning();
+}
+const LETTER_WIDTH = 10.9; // of the picture's monospaced letters; measuring each text would take long
+function showNumber(node, text, room) {
+  setText(node, text);
+  if (text.length * LETTER_WIDTH > room) squeezeText(node, room);
+  else node.removeAttribute("textLength");
 }
 function describeGraph({ vertices, values, derivatives, kind }) {
   const text = vertices.map(({ name }, k) =>
