@@ -61,7 +61,7 @@ def _compute_answer(text: str) -> Any:
     """
     try:
         request = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"the request is not valid JSON: {error}") from None
     if not isinstance(request, dict):
         raise UsageError("the request must be a JSON object")

@@ -96,6 +96,7 @@ def read_graph_request(request: Request, *others: str) -> GraphRequest:
     check_type("at", at, (Mapping, type(None)), "an object with a number for each name")
     check_type("of", of, (str, type(None)), "a name")
     check_type("wrt", wrt, (list, str, type(None)), "a list of names")
+    graph.point(at, needed=())  # checks the names and values
     if not graph.outputs:
         raise UsageError("the graph is empty", hint="write a definition such as xw = ab*xa")
     names = [wrt] if isinstance(wrt, str) else wrt
@@ -504,14 +505,15 @@ def show_curve(request: Request) -> dict[str, Any]:
     """
     arguments = read_graph_request(request, "x", "from", "to", "samples")
     graph, target = arguments.graph, arguments.target
-    name = resolve_wrt(graph, request.get("x") or ())[0]
+    check_type("x", request.get("x"), str, "the name of an input or a parameter")
+    name = resolve_wrt(graph, request["x"])[0]
     if name in graph.definitions:
         hint = "choose an input or a parameter"
         raise UsageError(f"{name!r} is computed by the graph", hint=hint)
     low = check_real_number("the start of the range", request.get("from"))
     high = check_real_number("the end of the range", request.get("to"))
     if not low < high or not math.isfinite(high - low):
-        message = f"the range must go from a smaller to a larger number, got {low} to {high}"
+        message = f"the range must go from a smaller to a larger number, got {low:g} to {high:g}"
         raise UsageError(message)
     count = check_integer("the number of samples", request.get("samples") or 201, minimum=2)
     if count > _MAX_SAMPLES:

@@ -1,0 +1,145 @@
+"""The archives of the playground: their contents, and that every view runs from them alone."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import cgprimer
+from cgprimer.visualization.playground import playground_training, playground_views
+from cgprimer.visualization.playground.playground_archives import (
+    build_cgprimer_archive,
+    build_sympy_archive,
+    list_licences,
+)
+from cgprimer.visualization.playground.playground_session import answer_request
+from tests.approval import approved
+
+LECTURE = cgprimer.load("lecture").source.text
+REQUESTS = [
+    {"view": "summary", "text": LECTURE},
+    {"view": "graph", "text": LECTURE, "method": "forward", "wrt": ["cd"]},
+    {"view": "graph", "text": "xw = ab*xa"},
+    {"view": "methods", "text": LECTURE, "wrt": ["ab", "xa"]},
+    {"view": "trace", "text": LECTURE, "method": "forward", "wrt": ["xa"]},
+    {"view": "step", "text": LECTURE},
+    {"view": "curve", "text": LECTURE, "x": "xa", "from": -1, "to": 1, "samples": 5},
+    *({"view": "export", "text": LECTURE, "format": f} for f in ("latex", "tikz", "python")),
+    {"view": "examples"},
+    {"view": "train", "text": LECTURE, "epochs": 2, "samples": 30, "batch_size": 4},
+    {"view": "train", "text": LECTURE, "data": "xa,xw\n1,2\n", "epochs": 3},
+    {"view": "train", "text": "xw = log(k*xa)", "data": "xa,xw\n1,2\n-1,2"},
+    *({"view": "train-more", "run": k, "milliseconds": 2000} for k in (1, 2, 3, 3)),
+    {"view": "train-stop", "run": 1},
+]
+
+
+def test_archives_hold_what_the_page_needs_and_no_tests() -> None:
+    archives = [build() for build in (build_cgprimer_archive, build_sympy_archive)]
+    assert archives == [build() for build in (build_cgprimer_archive, build_sympy_archive)]
+    assert len(archives[0]) < 1.2e6
+    names = [zipfile.ZipFile(io.BytesIO(archive)).namelist() for archive in archives]
+    for name in (*names[0], *names[1]):
+        assert not set(Path(name).parts) & {"tests", "benchmarks", "__pycache__"}, name
+        assert not name.endswith((".so", ".pyc", ".pyd")), name
+    modules = {name.split("/")[0] for listed in names for name in listed if name.endswith(".py")}
+    assert modules == {"cgprimer", "jinja2", "markupsafe", "sympy", "mpmath"}
+    for licence in list_licences():
+        assert len(licence.text) > 1000
+        assert "licen" in licence.text.lower() or "Redistribution" in licence.text
+        listed = names[licence.package in ("sympy", "mpmath")]
+        where = "cgprimer" if licence.package == "cgprimer" else f"{licence.package}-"
+        assert any(n.startswith(where) and "LICENSE" in n for n in listed), licence.package
+
+
+@pytest.fixture(scope="module")
+def isolated_answers(tmp_path_factory: pytest.TempPathFactory) -> list[dict]:
+    """Answer requests with the archive as the only package that Python can import."""
+    folder = tmp_path_factory.mktemp("site")
+    zipfile.ZipFile(io.BytesIO(build_cgprimer_archive())).extractall(folder)
+    program = (
+        f"import sys, json; sys.path.insert(0, {str(folder)!r})\n"
+        "from cgprimer.visualization.playground.playground_session import answer_request\n"
+        "print(json.dumps([json.loads(answer_request(json.dumps(r))) for r in json.load(sys.stdin)]))"
+    )
+    command = [sys.executable, "-I", "-S", "-W", "ignore", "-c", program]
+    done = subprocess.run(
+        command, input=json.dumps(REQUESTS), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def simplify_answer(request: dict, answer: dict) -> object:
+    """Leave out what depends on the layout engine and on the installed libraries."""
+    if request["view"] == "methods":
+        rows = [row for row in answer["methods"] if row["method"] != "symbolic"]
+        return [(row["method"], row["derivatives"], row["lines"]) for row in rows]
+    answer = {name: value for name, value in answer.items() if name != "drawing"}
+    return "" if request.get("format") == "tikz" else answer
+
+
+def test_every_view_runs_from_the_archive_alone(
+    isolated_answers: list[dict], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(playground_training, "_NUMBERS", itertools.count(1))
+    for request, isolated in zip(REQUESTS, isolated_answers, strict=True):
+        expected = json.loads(answer_request(json.dumps(request)))
+        assert simplify_answer(request, isolated) == simplify_answer(request, expected), request
+    symbolic = next(r for r in isolated_answers[3]["methods"] if r["method"] == "symbolic")
+    assert (symbolic["needs"], symbolic["lines"]) == ("sympy", [])
+    exported, first, second, failed, forgotten = (isolated_answers[k] for k in (8, 14, 15, 16, 17))
+    assert exported["text"].startswith("% made by cgprimer")
+    assert [len(answer["losses"]) for answer in (first, second)] == [2, 3]
+    assert "log(k*xa)" in failed["error"]["message"]
+    assert "unknown run" in forgotten["error"]["message"]
+
+
+def test_libraries_that_are_missing_are_named(isolated_answers: list[dict]) -> None:
+    arrays = '{"view": "summary", "text": "input x[2] = [1, 2]; xw = sum(x)"}'
+    assert isolated_answers[2]["missing"] == ["xa", "ab"]
+    assert isolated_answers[2]["values"] is None
+    assert json.loads(answer_request(arrays))["has_arrays"] is True
+
+
+BAD_REQUESTS = [
+    "", "[1]", "{", "3", '{"view": 3}', '{"view": "grahp"}', '{"view": "summary"}',
+    '{"view": "summary", "text": 3}', '{"view": "summary", "text": ""}',
+    '{"view": "graph", "text": ""}', '{"view": "graph", "text": "xw = xa", "level": 3}',
+    '{"view": "graph", "text": "xw = xa", "at": [1]}',
+    '{"view": "graph", "text": "xw = xa", "at": {"xa": "1"}}',
+    '{"view": "graph", "text": "xw = xa", "at": {"xb": 1}}',
+    '{"view": "graph", "text": "xw = xa", "of": "xv"}',
+    '{"view": "graph", "text": "xw = xa", "wrt": [3]}',
+    '{"view": "graph", "text": "xw = xa", "method": "symbolic"}',
+    '{"view": "curve", "text": "xw = xa"}',
+    '{"view": "curve", "text": "xw = xa", "x": "xa", "from": 1, "to": 1}',
+    '{"view": "curve", "text": "xw = xa", "x": "xa", "from": 1, "to": 1e999}',
+    '{"view": "curve", "text": "xw = xa", "x": "xa", "from": 1, "to": 2, "samples": 1e9}',
+    '{"view": "curve", "text": "xw = xa", "x": "xw", "from": 1, "to": 2}',
+    '{"view": "export", "text": "xw = xa", "format": "pdf"}',
+    '{"view": "train", "text": "xw = k*xa", "epochs": 1000000}',
+    '{"view": "train", "text": "xw = k*xa", "data": 3}',
+    '{"view": "train", "text": "parameter k = 1; xw = k*xa", "batch_size": -1}',
+    '{"view": "train-more", "run": [1]}', '{"view": "train-stop", "run": 99}',
+    json.dumps({"view": "summary", "text": "xw = 1\n xv = 2*\U0001f600"}),
+    json.dumps({"view": "summary", "text": "\ud800 = 1"}),
+    json.dumps({"view": "summary", "text": "x" * (playground_views.MAX_CHARACTERS + 1)}),
+    json.dumps({"view": "trace", "text": "xw = " + "+".join(["xa*k"] * 3000), "at": {"xa": 1}}),
+    json.dumps({"view": "methods", "text": "xw = " + "+".join(f"p{k}*xa" for k in range(300))}),
+    json.dumps({"view": "graph", "text": "input x[300,300]; xw = sum(x)"}),
+    '{"view": ' + "[" * 100_000,
+]  # fmt: skip
+
+
+def test_messages_about_bad_requests() -> None:
+    answers = [answer_request(request) for request in BAD_REQUESTS]
+    approved("\n".join(f"{r:.75}\n  {a:.500}" for r, a in zip(BAD_REQUESTS, answers, strict=True)))
+    assert not [a for a in answers if "internal error" in a]
