@@ -31,6 +31,15 @@ _LONGEST_FIELD = 40  # characters of a field in a message
 _INSTALLED = "train with the installed package: cgprimer train GRAPH --data FILE"
 
 
+def check_scalar_graph(graph: ExpressionGraph) -> None:
+    """Raise UsageError if a graph has arrays or layers, which training without numpy lacks."""
+    if tape(graph).has_arrays or graph.layered:
+        raise UsageError(
+            "training without numpy requires a graph of scalars without dropout and batchnorm",
+            hint="use the installed package: cgprimer train GRAPH",
+        )
+
+
 def generate_samples(graph: ExpressionGraph, samples: int, seed: int = 0) -> Samples:
     """Generate samples from a graph of scalars whose parameters have declared values.
 
@@ -40,7 +49,7 @@ def generate_samples(graph: ExpressionGraph, samples: int, seed: int = 0) -> Sam
 
     Raises:
         MissingValueError: a parameter has no declared value.
-        UsageError: an invalid number of samples.
+        UsageError: an invalid number of samples, or a graph with arrays.
         DataError: a target is not finite.
 
     >>> from cgprimer.core.graph import parse
@@ -48,6 +57,7 @@ def generate_samples(graph: ExpressionGraph, samples: int, seed: int = 0) -> Sam
     >>> data["xw"] == [2*xa for xa in data["xa"]]
     True
     """
+    check_scalar_graph(graph)
     count = check_integer("the number of samples", samples, minimum=1)
     if count > MAX_ROWS:
         message = f"at most {MAX_ROWS:,} samples can be generated here, got {count:,}"
@@ -62,7 +72,7 @@ def generate_samples(graph: ExpressionGraph, samples: int, seed: int = 0) -> Sam
     data: Samples = {}
     for name in graph.inputs:
         domain = graph.domains.get(name)
-        if domain is None or domain == ONE_HOT:  # a one-hot vector is an array
+        if domain is None or domain == ONE_HOT:  # one-hot inputs are arrays, checked above
             data[name] = [random.uniform(-1.0, 1.0) for _ in range(count)]
         else:
             data[name] = [float(domain[random.randrange(len(domain))]) for _ in range(count)]

@@ -33,6 +33,7 @@ from cgprimer.support.validation import (
 )
 from cgprimer.tapes import Tape, differentiate, tape
 from cgprimer.training.rule_tables import OPTIMIZER_TABLE, SCHEDULES
+from cgprimer.training.scalar_samples import check_scalar_graph
 from cgprimer.training.statement_tapes import (
     build_statement_tape,
     find_state_names,
@@ -169,11 +170,7 @@ class ScalarTraining:
             DataError: a target is invalid for the loss.
         """
         graph, primal = self.graph, tape(self.graph)
-        if primal.has_arrays or graph.layered:
-            raise UsageError(
-                "training without numpy requires a graph of scalars without dropout and batchnorm",
-                hint="use the installed package: cgprimer train GRAPH",
-            )
+        check_scalar_graph(graph)
         if not graph.parameters:
             hint = "declare one, as in `parameter k = 1`"
             raise UsageError("cannot train: the graph has no parameters", hint=hint)

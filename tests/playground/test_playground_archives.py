@@ -67,7 +67,8 @@ def isolated_answers(tmp_path_factory: pytest.TempPathFactory) -> list[dict]:
     program = (
         f"import sys, json; sys.path.insert(0, {str(folder)!r})\n"
         "from cgprimer.visualization.playground.playground_session import answer_request\n"
-        "print(json.dumps([json.loads(answer_request(json.dumps(r))) for r in json.load(sys.stdin)]))"
+        "answers = [json.loads(answer_request(json.dumps(r))) for r in json.load(sys.stdin)]\n"
+        "print(json.dumps(answers))"
     )
     command = [sys.executable, "-I", "-S", "-W", "ignore", "-c", program]
     done = subprocess.run(
@@ -104,6 +105,9 @@ def test_every_view_runs_from_the_archive_alone(
 
 def test_libraries_that_are_missing_are_named(isolated_answers: list[dict]) -> None:
     arrays = '{"view": "summary", "text": "input x[2] = [1, 2]; xw = sum(x)"}'
+    text = "input x[2] = [3, 4]; xs = x^2"
+    elements = json.loads(answer_request(json.dumps({"view": "graph", "text": text})))
+    assert (elements["target"], elements["gradient"]["x"]["text"]) == ("xs_0", "[6, 0]")
     assert isolated_answers[2]["missing"] == ["xa", "ab"]
     assert isolated_answers[2]["values"] is None
     assert json.loads(answer_request(arrays))["has_arrays"] is True
@@ -128,11 +132,14 @@ BAD_REQUESTS = [
     '{"view": "train", "text": "xw = k*xa", "epochs": 1000000}',
     '{"view": "train", "text": "xw = k*xa", "data": 3}',
     '{"view": "train", "text": "parameter k = 1; xw = k*xa", "batch_size": -1}',
+    '{"view": "train", "text": "input x[2]; parameter k = 1; xw = k*x"}',
     '{"view": "train-more", "run": [1]}', '{"view": "train-stop", "run": 99}',
     json.dumps({"view": "summary", "text": "xw = 1\n xv = 2*\U0001f600"}),
     json.dumps({"view": "summary", "text": "\ud800 = 1"}),
     json.dumps({"view": "summary", "text": "x" * (playground_views.MAX_CHARACTERS + 1)}),
-    json.dumps({"view": "trace", "text": "xw = " + "+".join(["xa*k"] * 3000), "at": {"xa": 1}}),
+    json.dumps({"view": "trace", "text": "xa = 1;" * 9 + "xw=xa+xa+xa;" * 9}),
+    json.dumps({"view": "trace", "text": "xw = " + "+".join(["xa*k"] * 3000)}),
+    json.dumps({"view": "trace", "text": "; ".join(f"x{k} = xa+{k}" for k in range(3000))}),
     json.dumps({"view": "methods", "text": "xw = " + "+".join(f"p{k}*xa" for k in range(300))}),
     json.dumps({"view": "graph", "text": "input x[300,300]; xw = sum(x)"}),
     '{"view": ' + "[" * 100_000,

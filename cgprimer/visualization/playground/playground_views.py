@@ -2,8 +2,9 @@
 
 A view is a function of the request's arguments (a dict without ``view``) and returns built-in
 types, or arrays that `encode_value` encodes. The arguments of most views are those of a graph
-request: ``text``, and optionally ``at`` (numbers by name), ``of`` (a name; by default the first
-output) and ``wrt`` (a list of names). Unknown arguments are errors.
+request: ``text``, and optionally ``at`` (numbers by name), ``of`` (a name, or an element of an
+array; by default the first output, or its first element) and ``wrt`` (a list of names). Unknown
+arguments are errors.
 """
 
 from __future__ import annotations
@@ -16,18 +17,22 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from cgprimer.analysis.comparison import compare
+from cgprimer.analysis.comparison import MethodResult, compare
 from cgprimer.analysis.scalar_points import complete_point
 from cgprimer.analysis.trace import Trace, trace
 from cgprimer.core.derivatives import compute_derivatives, resolve_output, resolve_wrt
 from cgprimer.core.evaluation.graph_cache import compute_once
 from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.core.language.syntax_tree import Apply, operator_name, postorder
+from cgprimer.core.language.tokens import tokenize
+from cgprimer.core.methods import methods
 from cgprimer.core.operations.primitive_registry import FUNCTIONS
+from cgprimer.core.second_derivatives import add_element_output
 from cgprimer.errors import UsageError, join_names
 from cgprimer.support.example_files import load_examples
 from cgprimer.support.type_checks import check_type
 from cgprimer.support.validation import check_choice, check_integer, check_real_number
+from cgprimer.support.value_names import Element
 from cgprimer.tapes import differentiate, values_of
 from cgprimer.tapes import tape as tape_of
 from cgprimer.visualization.diagrams.vertex_sweeps import (
@@ -43,11 +48,15 @@ Request = dict[str, Any]
 _GRAPH_ARGUMENTS = ("text", "at", "of", "wrt")
 _CACHED_TEXTS = 32
 MAX_CHARACTERS = 100_000  #: of a text; parsing more takes seconds in a browser
+MAX_DEPTH = 500  #: operations of a definition; Pyodide cannot delete a tree of thousands of levels
 MAX_OPERATIONS = 2_000  #: of a graph whose values are shown
+MAX_NESTING = 50  #: operations on a path for symbolic; Pyodide crashes in sympy for about 150
 MAX_ELEMENTS = 20_000  #: of all arrays of a graph
 MAX_COMPARED = 10_000  #: derivatives times operations of the methods, one of which is symbolic
 _INSTALLED = "use the installed package for large graphs, for example cgprimer grad"
 _MAX_SAMPLES = 1_000  # of a curve
+_OPERATORS = frozenset(("+", "-", "*", "/", "@", "^", "**", "["))
+_LONGEST_NAME = 60  # characters of a name in a message
 _CONSTANTS = ("pi", "π", "e")  # names that readers may expect to be constants
 
 
@@ -100,12 +109,15 @@ def read_graph_request(request: Request, *others: str) -> GraphRequest:
     if not graph.outputs:
         raise UsageError("the graph is empty", hint="write a definition such as xw = ab*xa")
     names = [wrt] if isinstance(wrt, str) else wrt
-    return GraphRequest(
-        graph,
-        at or {},
-        resolve_output(graph, of or graph.outputs[0]),
-        tuple(names) if names else None,
-    )
+    graph, of = add_element_output(graph, resolve_output(graph, of or _choose_target(graph)))
+    return GraphRequest(graph, at or {}, of or graph.outputs[0], tuple(names) if names else None)
+
+
+def _choose_target(graph: ExpressionGraph) -> str:
+    """Return the first output, or its first element if it is an array."""
+    primal, name = tape_of(graph), graph.outputs[0]
+    shape = primal.shapes[primal.index(name)]
+    return str(Element(name, (0,) * len(shape))) if shape else name
 
 
 def check_argument_names(request: Request, *names: str) -> None:
@@ -145,7 +157,25 @@ def _check_size(graph: ExpressionGraph) -> None:
 
 @lru_cache(_CACHED_TEXTS)
 def parse_once(text: str) -> ExpressionGraph:
-    """Parse a text, or return the graph of an earlier request, with its tapes and programs."""
+    """Parse a text, or return the graph of an earlier request, with its tapes and programs.
+
+    Raises:
+        UsageError: a definition has too many operations.
+        SourceError: the text does not define a graph.
+    """
+    count, previous, defined = 0, "", ""
+    for token in tokenize(text):
+        if token == "=":  # the tree of a definition is at most as deep as it has operations
+            count, defined = 0, previous
+        elif token in _OPERATORS or token.endswith("("):
+            count += 1
+        if count > MAX_DEPTH:
+            raise UsageError(
+                f"the definition of {defined[:_LONGEST_NAME]} has more than {MAX_DEPTH} operations,"
+                " which is too much for the playground",
+                hint="split it into several definitions, or use the installed package",
+            )
+        previous = token
     return parse(text, name="text")
 
 
@@ -375,30 +405,52 @@ def show_methods(request: Request) -> dict[str, Any]:
     if request.get("symbolic"):
         import_module("sympy")  # an ImportError becomes the answer "needs"
     _check_comparison(graph, resolve_wrt(graph, arguments.wrt))
-    comparison = compare(graph, arguments.at, of=target, wrt=arguments.wrt)
+    nesting = _count_nested_operations(graph, target)
+    accepted = [name for name in methods() if name != "symbolic" or nesting <= MAX_NESTING]
+    comparison = compare(graph, arguments.at, of=target, wrt=arguments.wrt, methods=accepted)
     names = tuple(dict.fromkeys(name.partition("[")[0] for name in comparison.wrt))
+    rows = {result.method: result for result in comparison.results}
+    refused = MethodResult(
+        "symbolic",
+        refused=f"{target} has {nesting:,} nested operations, but the playground differentiates at"
+        f" most {MAX_NESTING} symbolically",
+    )
     return {
         "target": target,
         "value": comparison.value,
         "wrt": comparison.wrt,
         "methods": [
-            {
-                "method": result.method,
-                "derivatives": result.derivatives,
-                "error": result.worst_error,
-                "passes": result.passes,
-                "operations": result.operations,
-                "refusal": result.refused,
-                "needs": "sympy"
-                if result.method == "symbolic" and find_spec("sympy") is None
-                else None,
-                "lines": []
-                if result.refused
-                else list_program_lines(graph, target, names, result.method),
-            }
-            for result in comparison.results
+            _encode_method_result(graph, target, names, rows.get(name, refused))
+            for name in methods()
         ],
     }
+
+
+def _encode_method_result(
+    graph: ExpressionGraph, target: str, wrt: tuple[str, ...], result: MethodResult
+) -> dict[str, Any]:
+    """Encode the derivatives, costs and program of a method."""
+    needs_sympy = result.method == "symbolic" and find_spec("sympy") is None
+    lines = [] if result.refused else list_program_lines(graph, target, wrt, result.method)
+    return {
+        "method": result.method,
+        "derivatives": result.derivatives,
+        "error": result.worst_error,
+        "passes": result.passes,
+        "operations": result.operations,
+        "refusal": result.refused,
+        "needs": "sympy" if needs_sympy else None,
+        "lines": lines,
+    }
+
+
+def _count_nested_operations(graph: ExpressionGraph, target: str) -> int:
+    """Return the number of operations on the longest path to a variable."""
+    primal = tape_of(graph)
+    counts = [0] * len(primal.leaves)
+    for _, operands in primal.instructions:
+        counts.append(1 + max((counts[operand] for operand in operands), default=0))
+    return counts[primal.index(target)]
 
 
 def _check_comparison(graph: ExpressionGraph, wrt: tuple[str, ...]) -> None:
