@@ -1,8 +1,8 @@
 """The built-in layout: layers, barycenter sweeps and straightened coordinates, in plain Python.
 
-It is used where graphlay does not exist, and is slower. A long edge passes through an invisible
-vertex, a *bend*, in each layer between its ends. All steps use layers from left to right; other
-requests are transposed.
+It is used where graphlay does not exist. A long edge passes through an invisible vertex, a *bend*,
+in each layer between its ends. All steps use layers from left to right; other requests are
+transposed.
 
 Source: Sugiyama, Tagawa and Toda, "Methods for visual understanding of hierarchical system
 structures", IEEE Trans. SMC 11 (1981); Gansner et al., "A technique for drawing directed graphs",
