@@ -169,10 +169,16 @@ def test_training_learns_from_csv_reports_progress_and_stops(page: Any) -> None:
 
 def test_a_link_carries_text_values_and_tab(page: Any, server: Server) -> None:
     text = "xw = ab*xa # 100% & more; ∂"
-    visit(page, server, f"text={quote(text)}&at={quote(json.dumps({'ab': 4}))}&tab=trace", "?embed")
+    visit(
+        page,
+        server,
+        f"text={quote(text)}&at={quote(json.dumps({'ab': 4}))}&wrt=xa&tab=trace",
+        "?embed",
+    )
     wait(page, "document.querySelectorAll('#trace tbody tr').length === 3")
     assert page.execute_script("return window.text.value") == text
     assert page.find_element("id", "at-ab").get_attribute("value") == "4"
+    assert page.find_element("id", "wrt").get_attribute("value") == "xa"
     assert not page.find_element("id", "examples").is_displayed()  # the compact form
     move(page, "#at-ab", 5)
     link = page.execute_script("return location.hash")

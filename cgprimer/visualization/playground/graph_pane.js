@@ -66,7 +66,7 @@ function computeScales() { // of the whole graph, and the default
   const pane = $("picture"), { width, height } = data.drawing, rem = parseFloat(getComputedStyle(root).fontSize) / 18;
   const whole = Math.min((pane.clientWidth - 8) / width, Math.max(pane.clientHeight - 8, 0.45 * innerHeight) / height);
   const readable = (innerWidth > 760 ? 0.72 : 0.55) * rem;
-  return { whole, automatic: Math.min(Math.max(whole, readable), 1.5 * rem) };
+  return { whole, automatic: whole < 0.85 * readable ? readable : Math.min(whole, 1.5 * rem) };
 }
 function fitGraph() {
   if (!data) return;

@@ -1,6 +1,6 @@
 // The text, its point and its derivatives: what all panes show. Python's answer to "summary" decides
 // whether a text is valid; panes keep what they show until the text is valid again.
-const session = { text: "", at: {}, summary: null, valid: false, version: 0, example: "" };
+const session = { text: "", at: {}, summary: null, valid: false, version: 0, example: "", opened: {} };
 const panes = {}; // by name: {refresh(), shown: the version that the pane shows, title}
 const config = JSON.parse($("config").textContent);
 const getPoint = () => Object.fromEntries(Object.entries(session.at).filter(([, value]) => value !== null));
@@ -85,10 +85,11 @@ function buildPoint() {
   for (const name of Object.keys(session.at)) if (!kept.has(name)) delete session.at[name];
   if (shape === session.pointShape) return;
   session.pointShape = shape;
-  fillSelect($("of"), outputs.map(name => [name, name]), $("of").value);
+  fillSelect($("of"), outputs.map(name => [name, name]), session.opened.of ?? $("of").value);
   $("of-entry").hidden = outputs.length < 2;
   fillSelect($("wrt"), [["", parameters.length ? "all parameters" : "all inputs"],
-    ...names.map(({ name }) => [name, name])], $("wrt").value);
+    ...names.map(({ name }) => [name, name])], session.opened.wrt ?? $("wrt").value);
+  session.opened = {}; // the choices of the address hold until the user changes them
   $("values").replaceChildren();
   for (const [role, list] of [["input", inputs], ["parameter", parameters]]) for (const { name, value, shape } of list)
     shape.length ? addArrayEntry(name, value, shape, role) : addValueEntry(name, value, role);
