@@ -22,7 +22,7 @@ from cgprimer.course.exercises.quiz_questions import (
 )
 from cgprimer.support.templates import Markup, render_template
 
-_SPECIAL = re.compile(r"[^A-Za-z0-9 .,:;()+*_-]")  # letters of all other alphabets, too
+_SPECIAL = re.compile(r"[^A-Za-z0-9 .,:;()+*_-]")  # includes the letters of other alphabets
 _PICTURE = "graph.svg"
 
 
