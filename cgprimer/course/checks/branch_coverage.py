@@ -32,6 +32,7 @@ _MAX_FEATURES = 2_000  # decisions times names
 _MAX_DECISIONS_OF_PAIRS = 16  # if there are more, pairs of branches are not covered
 _TRUTH = "truth"
 _CLOSE = 0.05  # fraction of the points on a side that are close to the kink
+_NEAR = 0.5  # largest distance from the kink of a point that is close to it
 
 
 @dataclass(frozen=True)
@@ -170,19 +171,12 @@ class Branches:
             covered as far as the number of points allows.
         """
         values = evaluate(self.tape)
-        shape = np.shape(values[self.decisions[0].output])
-        passes = {
-            edge: np.full(shape, partial)
-            if isinstance(partial, bool)
-            else np.abs(values[partial]) > _SMALL
-            for edge, partial in self.partials.items()
-        }
-        visible, reached = self._find_visible(passes, shape), self._find_names(passes, shape)
+        passes, shape = self._find_passes(values)
+        visible, reached = self._find_visible(passes, shape), self._spread(self.bits, passes, shape)
         single: list[Array] = []
         by_name: list[Array] = []
         for decision in self.decisions:
-            at = decision.instruction - len(self.primal.leaves)
-            operands = self.primal.instructions[at].operands
+            operands = self._list_operands(decision)
             names = np.bitwise_or.reduce([reached[o] for o in operands])
             size = np.abs(values[decision.output])
             for side in _split_sides(values[decision.output], decision.kind):
@@ -191,13 +185,76 @@ class Branches:
                 close = shown
                 if decision.kind != _TRUTH and shown.any():
                     close = shown & (size <= np.quantile(size[shown], _CLOSE))
-                for bit in range(self.bit_count):
-                    has_name = ((names >> np.uint64(bit)) & np.uint64(1)).astype(bool)
-                    by_name += [shown & has_name, close & has_name]
+                by_name += [*self._split_bits(names, shown), *self._split_bits(names, close)]
         pairs = single
         if len(self.decisions) <= _MAX_DECISIONS_OF_PAIRS:
             pairs = [first & second for first, second in combinations(single, 2)]
         return _combine_samples([*single, *by_name]), _combine_samples(pairs)
+
+    def compute_search_features(self, evaluate: Evaluate) -> tuple[Array, Array]:
+        """Return boolean arrays of shape (features, candidates) for a search of further points.
+
+        In a chain of piecewise functions, few points show both sides of an early function, since
+        every later function must pass on its derivative. A search needs intermediate steps.
+
+        Args:
+            evaluate: computes the outputs of a tape at the candidates.
+
+        Returns:
+            Two arrays. The features of the first array are to be covered: each side of a decision
+            on which the output depends, and each such side with a name on which the operands
+            depend. The features of the second array are steps toward them: each side of a decision
+            with a later decision whose operands depend on the result.
+        """
+        values = evaluate(self.tape)
+        passes, shape = self._find_passes(values)
+        visible, reached = self._find_visible(passes, shape), self._spread(self.bits, passes, shape)
+        marks = {
+            d.instruction: np.uint64(1 << (number % self.bit_count))
+            for number, d in enumerate(self.decisions)
+        }
+        later = self._spread(marks, passes, shape)
+        sides = [_split_sides(values[d.output], d.kind) for d in self.decisions]
+        shown, steps = list[Array](), list[Array]()
+        for decision, pair in zip(self.decisions, sides, strict=True):
+            operands = self._list_operands(decision)
+            names = np.bitwise_or.reduce([reached[o] for o in operands])
+            size = np.abs(values[decision.output])
+            is_close = size <= min(float(np.quantile(size, _CLOSE)), _NEAR)
+            for side in pair:
+                visible_side = side & visible[decision.instruction]
+                shown += [visible_side, visible_side & is_close]
+                shown += self._split_bits(names, visible_side)
+        for target in self.decisions:
+            sources = np.bitwise_or.reduce([later[o] for o in self._list_operands(target)])
+            for decision, pair in zip(self.decisions, sides, strict=True):
+                if decision.instruction < target.instruction:
+                    depends = (sources & marks[decision.instruction]) != 0
+                    steps += [side & depends for side in pair]
+        return _combine_samples(shown), _combine_samples(steps or shown)
+
+    def _list_operands(self, decision: _Decision) -> tuple[int, ...]:
+        """Return the operands of the instruction of a decision."""
+        at = decision.instruction - len(self.primal.leaves)
+        return tuple(self.primal.instructions[at].operands)
+
+    def _split_bits(self, names: Array, side: Array) -> Iterator[Array]:
+        """Yield, for each bit, the candidates on a side whose set of names has the bit."""
+        for bit in range(self.bit_count):
+            yield side & ((names >> np.uint64(bit)) & np.uint64(1)).astype(bool)
+
+    def _find_passes(
+        self, values: Mapping[str, Array]
+    ) -> tuple[dict[tuple[int, int], Array], tuple[int, ...]]:
+        """Return a mask of the candidates at which each partial is not 0, and the masks' shape."""
+        shape = np.shape(values[self.decisions[0].output])
+        passes = {
+            edge: np.full(shape, partial)
+            if isinstance(partial, bool)
+            else np.abs(values[partial]) > _SMALL
+            for edge, partial in self.partials.items()
+        }
+        return passes, shape
 
     def _find_visible(
         self, passes: Mapping[tuple[int, int], Array], shape: Any
@@ -218,15 +275,23 @@ class Branches:
         everywhere = np.ones(shape, bool)
         return {d.instruction: visible.get(d.instruction, everywhere) for d in self.decisions}
 
-    def _find_names(self, passes: Mapping[tuple[int, int], Array], shape: Any) -> dict[int, Array]:
-        """Return the names on which each value depends, as one bit set per candidate point."""
+    def _spread(
+        self, bits: Mapping[int, Any], passes: Mapping[tuple[int, int], Array], shape: Any
+    ) -> dict[int, Array]:
+        """Return the marked values on which each value depends, as one bit set per candidate.
+
+        Args:
+            bits: the bit of each marked value, keyed by index on the primal tape.
+            passes: the candidates at which each partial derivative is not 0.
+            shape: the shape of the masks.
+        """
         nothing = np.zeros(shape, np.uint64)
         reached = {
-            leaf: np.full(shape, self.bits[leaf]) if leaf in self.bits else nothing
+            leaf: np.full(shape, bits[leaf]) if leaf in bits else nothing
             for leaf in range(len(self.primal.leaves))
         }
         for index, _, operands in self._iterate_instructions():
-            total = np.full(shape, self.bits[index]) if index in self.bits else nothing
+            total = np.full(shape, bits[index]) if index in bits else nothing
             for which, operand in enumerate(operands):
                 total = total | np.where(passes[index, which], reached[operand], nothing)
             reached[index] = total

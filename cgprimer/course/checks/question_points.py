@@ -30,7 +30,14 @@ _STEP = 1e-4  # of the difference quotients, relative: no kink is as near
 _MIN_POINTS = 4
 _TRIES = 24  # candidates per point, for every width
 _WIDTHS = (1.0, 0.3, 0.1, 0.03)  # distances from the declared values
-_FAR_WIDTHS = (3.0, 10.0, 30.0, 100.0)  # distances at which missing branches are searched
+# The search for missing branches: distances, candidates and rounds.
+_NEAR_WIDTHS = (0.03, 0.3)  # from a parent; other distances are from the declared values
+_SEARCH_WIDTHS = (*_NEAR_WIDTHS, *_NEAR_WIDTHS, 1.0, 1.0, 3.0, 10.0, 30.0, 100.0)
+_SEARCH_DIGITS = 4  # decimals of coordinates close to a parent
+_SEARCH_TRIES = 192  # candidates of a round
+_MAX_IDLE_ROUNDS = 12  # rounds without a new branch or step
+_MAX_STEPS = 8  # parents per round that only make a step
+_MAX_CHANGES = 6  # coordinates in which a candidate differs from its parent, on average
 _REFUTED = 1e-3  # relative error that refutes a wrong gradient
 _MAX_POINTS_RATIO = 4  # points used, compared with those requested, if all branches need them
 
@@ -258,38 +265,96 @@ def _search_branches(
     chosen: Mapping[str, Array],
     max_points: int,
 ) -> list[dict[str, Array]]:
-    """Search for points that cover the remaining branches, at increasing distances."""
-    branches, points = question.branches, list[dict[str, Array]]()
-    sides = 2 * len(branches.decisions)
+    """Search for points that cover the remaining branches, step by step from the chosen points.
 
-    def find_sides(arguments: Mapping[str, Array]) -> Array:
-        """Return a boolean array of shape (sides, points): on which branches each point lies."""
-        evaluate = partial(question.evaluate, arguments=arguments, reduce=False)
-        return branches.compute_features(evaluate)[0][:sides]
-
-    covered = find_sides(chosen).any(axis=1)
-    for width in _FAR_WIDTHS:
-        if covered.all():
-            break
-        near, far = (
-            _sample_arguments(question, random, 4 * _TRIES, center, w) for w in (1.0, width)
-        )
-        candidates: dict[str, Array] = {
-            n: np.where([random.random() < 0.5 for _ in range(v.shape[-1])], far[n], v)
-            for n, v in near.items()
-        }
-        new = np.flatnonzero((find_sides(candidates) & ~covered[:, None]).any(axis=0))
-        if not len(new):
-            continue
-        evaluated = evaluate_points(question, {n: v[..., new] for n, v in candidates.items()})
-        shown = find_sides(evaluated.arguments)
-        suitable = evaluated.smooth & (_rate_badness(question, evaluated) < 2)
-        indices: list[int] = []
-        cover_features(shown & ~covered[:, None], suitable, indices, 1, max_points)
+    A point that covers a feature for the first time is kept as a parent. New candidates differ from
+    a parent in a few coordinates, which are sampled at different distances from the center.
+    """
+    shown, steps = _find_features(question, chosen)
+    covered, reached = shown.any(axis=1), steps.any(axis=1)
+    parents, points = dict(chosen), list[dict[str, Array]]()
+    variation = _Variation(question, random, center)
+    idle = total = 0
+    while idle < _MAX_IDLE_ROUNDS and total < max_points and not covered.all():
+        candidates = variation.vary(parents)
+        shown, steps = _find_features(question, candidates)
+        missing = shown & ~covered[:, None]
+        new = np.flatnonzero(missing.any(axis=0))
+        suitable = np.zeros(shown.shape[1], bool)
+        if len(new):
+            evaluated = evaluate_points(question, {n: v[..., new] for n, v in candidates.items()})
+            suitable[new] = evaluated.smooth & (_rate_badness(question, evaluated) < 2)
+        indices, stepping = list[int](), list[int]()
+        cover_features(missing, suitable, indices, 1, max_points - total)
+        cover_features(steps & ~reached[:, None], np.ones(len(suitable), bool), stepping, 1,
+                       _MAX_STEPS)  # fmt: skip
         if indices:
-            points.append({n: v[..., indices] for n, v in evaluated.arguments.items()})
-            covered = covered | shown[:, indices].any(axis=1)
+            points.append({n: v[..., indices] for n, v in candidates.items()})
+            covered, total = covered | shown[:, indices].any(axis=1), total + len(indices)
+        reached = reached | steps[:, stepping].any(axis=1)
+        idle = 0 if indices or stepping else idle + 1
+        selected = indices + stepping
+        parents = _concatenate([parents, {n: v[..., selected] for n, v in candidates.items()}])
     return points
+
+
+def _find_features(question: Question, arguments: Mapping[str, Array]) -> tuple[Array, Array]:
+    """Return the branches that points show, and the steps toward other branches."""
+    evaluate = partial(question.evaluate, arguments=arguments, reduce=False)
+    return question.branches.compute_search_features(evaluate)
+
+
+@dataclass
+class _Variation:
+    """A source of candidates that differ from given points in a few coordinates.
+
+    The coordinates are taken from points that are sampled once for each distance, which is much
+    faster than sampling them again for every candidate.
+    """
+
+    question: Question
+    random: Random
+    center: Mapping[str, float]
+
+    def __post_init__(self) -> None:
+        self.generator = np.random.default_rng(self.random.getrandbits(32))
+        self.samples: dict[float, dict[str, Array]] = {}
+
+    def vary(self, parents: Mapping[str, Array]) -> dict[str, Array]:
+        """Return candidates with coordinates around the center, or close to those of a parent."""
+        width = self.random.choice(_SEARCH_WIDTHS)
+        is_near, samples = width in _NEAR_WIDTHS, self._sample(width)
+        n_parents = next(iter(parents.values())).shape[-1]
+        origin = self.generator.integers(n_parents, size=_SEARCH_TRIES)
+        n_changes = self.generator.integers(1, _MAX_CHANGES + 1, size=_SEARCH_TRIES)
+        rate = n_changes / len(parents)
+        candidates: dict[str, Array] = {}
+        for name in self.question.arguments:
+            elements, has_domain = self.question.list_elements(name), name in self.question.domains
+            shape = (*parents[elements[0]].shape[:-1], _SEARCH_TRIES)
+            rows, is_changed = self._choose(shape, rate)
+            for element in elements:
+                if not has_domain:  # the elements of a label change together
+                    rows, is_changed = self._choose(shape, rate)
+                parent, new = parents[element][..., origin], samples[element][..., rows]
+                if is_near and not has_domain:
+                    shift = new - self.center[element]
+                    new = np.round(parent + shift, _SEARCH_DIGITS)
+                candidates[element] = np.where(is_changed, new, parent)
+        return candidates
+
+    def _choose(self, shape: tuple[int, ...], rate: Array) -> tuple[Array, Array]:
+        """Choose one sampled point for each candidate, and the candidates to change."""
+        rows = self.generator.integers(_SEARCH_TRIES, size=_SEARCH_TRIES)
+        return rows, self.generator.random(shape) < rate
+
+    def _sample(self, width: float) -> dict[str, Array]:
+        """Return points sampled at a distance from the center."""
+        if width not in self.samples:
+            self.samples[width] = _sample_arguments(
+                self.question, self.random, _SEARCH_TRIES, self.center, width
+            )
+        return self.samples[width]
 
 
 # --- smooth points -------------------------------------------------------------------------------
