@@ -6,7 +6,6 @@ One process of node answers all requests. ``python -m pytest -m slow tests/playg
 from __future__ import annotations
 
 import json
-import math
 import random
 import re
 import shutil
@@ -224,8 +223,18 @@ def test_mutated_texts_are_answered(node: Node) -> None:
 
 
 def test_sizes_and_times(node: Node, pyodide_folder: Path) -> None:
+    """An edit takes 60 to 100 ms of an idle machine; the bounds allow for busy ones."""
     size = node.archive.stat().st_size
     size += sum((pyodide_folder / name).stat().st_size for name in PYODIDE_FILES)
     assert size < 16e6
-    assert node.start["load"] + node.start["unpack"] + node.start["import"] < 60_000
-    assert math.isfinite(size)
+    assert sum(node.start.values()) < 60_000
+    edits = []
+    for k in range(10):  # graphs of 49 vertices with different edges
+        lines = [f"x{i} = a{i}*x{i - 1} + sin(x{max(i - 2, 0)})" for i in range(1, 25)]
+        lines[k] += " + x0"
+        parameters = ", ".join(f"a{i} = 0.3" for i in range(1, 25))
+        text = "\n".join([f"parameter {parameters}", "input x0 = 0.5", *lines])
+        answers = node.ask(*({"view": view, "text": text} for view in ("summary", "graph")))
+        assert len(answers[1][0]["vertices"]) == 49
+        edits.append(sum(milliseconds for _, milliseconds in answers))
+    assert sorted(edits)[5] < 500

@@ -122,12 +122,13 @@ def _find_licence_files(package: str) -> list[Path]:
 
 
 def _list_package_files(root: Path) -> Iterator[tuple[str, Path]]:
-    """Yield names in the archive and paths of the files of cgprimer, without `LEFT_OUT`."""
+    """Yield names in the archive and paths of cgprimer's files, without `LEFT_OUT` and scripts."""
     left_out = [PurePosixPath(name) for name in LEFT_OUT]
     for path in sorted(root.rglob("*")):
         relative = PurePosixPath(path.relative_to(root).as_posix())
         is_needed = not any(relative.is_relative_to(folder) for folder in left_out)
-        if is_needed and path.is_file() and _is_packed(relative):
+        is_script = path.suffix in (".css", ".js")  # the page loads them directly
+        if is_needed and not is_script and path.is_file() and _is_packed(relative):
             yield f"cgprimer/{relative}", path
 
 

@@ -75,7 +75,7 @@ def encode_error(error: CgprimerError) -> dict[str, Any]:
     """Encode an error as built-in types.
 
     Returns:
-        ``message`` and ``hint`` (empty if there is none). An error at a position of the text also
+        ``message`` and ``hint`` (which can be empty). An error at a position of the text also
         has ``line`` and ``column`` (counted from 1, in characters), ``end_column`` (exclusive, on
         the same line), ``source_line``, and ``start`` and ``end``, which count UTF-16 code units
         from the start of the text, as strings in JavaScript do. ``related`` lists other positions

@@ -30,7 +30,7 @@ def start_run(graph: ExpressionGraph, arguments: dict[str, Any]) -> dict[str, An
     Args:
         graph: the graph.
         arguments: ``data`` (CSV text, or None to generate ``samples`` samples, by default 200), and
-            settings of `ScalarTraining`; None stands for the default, which is 100 epochs, and for
+            settings of `ScalarTraining`; None means the default, which is 100 epochs, and for
             ``batch_size`` all samples.
 
     Returns:
@@ -79,7 +79,7 @@ def continue_run(number: Any, milliseconds: Any) -> dict[str, Any]:
 
 
 def forget_run(number: Any) -> dict[str, Any]:
-    """Forget a run; a run that does not exist is no error.
+    """Forget a run; accept a run that does not exist.
 
     Returns:
         ``run`` and ``forgotten``, which is false if the run did not exist.
