@@ -430,7 +430,7 @@ def _encode_method_result(
     graph: ExpressionGraph, target: str, wrt: tuple[str, ...], result: MethodResult
 ) -> dict[str, Any]:
     """Encode the derivatives, costs and program of a method."""
-    needs_sympy = result.method == "symbolic" and find_spec("sympy") is None
+    needs_sympy = "sympy" in result.refused and find_spec("sympy") is None
     lines = [] if result.refused else list_program_lines(graph, target, wrt, result.method)
     return {
         "method": result.method,
