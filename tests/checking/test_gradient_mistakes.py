@@ -191,9 +191,20 @@ def test_a_wrong_mask_is_found(function: str, settings: dict[str, Any]) -> None:
         assert "right" not in {found[name] for name in wrong}, (mistake, found)
 
 
+@pytest.mark.parametrize("line", ["v5", "v6"])
+def test_wrong_masks_at_the_start_of_a_long_chain_are_found(line: str) -> None:
+    check = build_gradient_check(random_graph(11, UNITS, 13), seed=11, **ASKED[3])
+    parts = check.grade(answers(check, program(check, ("relu", "no mask", line)))).parts
+    assert {part.verdict for part in parts} == {"right", "wrong"}
+
+
 @pytest.mark.parametrize(
     ("seeds", "most"),
-    [([0], 8), ([11], 13), pytest.param(range(8), 8, marks=pytest.mark.slow)],  # 13: a long chain
+    [
+        ([0], 8),
+        pytest.param(range(8), 8, marks=pytest.mark.slow),
+        pytest.param([11], 13, marks=pytest.mark.slow),
+    ],
 )
 def test_wrong_programs_of_networks_get_no_full_marks(
     seeds: Sequence[int], most: int, monkeypatch: pytest.MonkeyPatch
