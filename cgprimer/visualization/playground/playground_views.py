@@ -32,7 +32,7 @@ from cgprimer.errors import UsageError, join_names
 from cgprimer.support.example_files import load_examples
 from cgprimer.support.type_checks import check_type
 from cgprimer.support.validation import check_choice, check_integer, check_real_number
-from cgprimer.support.value_names import Element
+from cgprimer.support.value_names import Element, format_name
 from cgprimer.tapes import differentiate, values_of
 from cgprimer.tapes import tape as tape_of
 from cgprimer.visualization.diagrams.vertex_sweeps import (
@@ -194,6 +194,7 @@ def summarize(request: Request) -> dict[str, Any]:
     """
     check_argument_names(request, "text")
     graph = parse_once(_read_text(request))
+    _check_size(graph)
     return compute_once(graph, "playground summary", lambda: _summarize_graph(graph))
 
 
@@ -265,7 +266,7 @@ def show_graph(request: Request) -> dict[str, Any]:
     arguments = read_graph_request(request, "method")
     method = check_choice("method", request.get("method") or "reverse", ("reverse", "forward"))
     scene = build_graph_scene(arguments)
-    primal = tape_of(arguments.graph)
+    primal = scene.tape
     rows, numbers = scene.rows, dict.fromkeys(_NUMBERS)
     if not arguments.missing:
         numbers = compute_vertex_numbers(arguments, scene, method)
@@ -334,9 +335,11 @@ def compute_vertex_numbers(arguments: GraphRequest, scene: Scene, method: str) -
     graph, target = arguments.graph, scene.target
     point = complete_point(graph, arguments.at)
     primal = tape_of(graph)
-    indices = [primal.index(vertex.name) for vertex in scene.vertices]
+    originals = {format_name(name): name for name in primal.names}  # of running statistics
+    names = [originals[vertex.name] for vertex in scene.vertices]
+    edges = [(originals[tail], originals[head]) for tail, head in scene.edges]
+    indices = [primal.index(name) for name in names]
     values = values_of(primal, point, roots=indices)
-    names = [vertex.name for vertex in scene.vertices]
     partials: Mapping[Any, Any]
     products: Mapping[Any, Any]
     totals: Mapping[Any, Any]
@@ -354,8 +357,8 @@ def compute_vertex_numbers(arguments: GraphRequest, scene: Scene, method: str) -
     return {
         "values": [_encode(values[index]) for index in indices],
         "derivatives": [_encode(totals.get(name, empty)) for name in names],
-        "partials": [_encode(partials.get(edge, empty)) for edge in scene.edges],
-        "products": [_encode(products.get(edge, empty)) for edge in scene.edges],
+        "partials": [_encode(partials.get(edge, empty)) for edge in edges],
+        "products": [_encode(products.get(edge, empty)) for edge in edges],
         "gradient": {name: _encode(results[target, name]) for name in requested},
     }
 
@@ -404,6 +407,7 @@ def show_methods(request: Request) -> dict[str, Any]:
     graph, target = arguments.graph, arguments.target
     if request.get("symbolic"):
         import_module("sympy")  # an ImportError becomes the answer "needs"
+    _check_split_arrays(graph)
     _check_comparison(graph, resolve_wrt(graph, arguments.wrt))
     nesting = _count_nested_operations(graph, target)
     accepted = [name for name in methods() if name != "symbolic" or nesting <= MAX_NESTING]
@@ -464,6 +468,18 @@ def _check_comparison(graph: ExpressionGraph, wrt: tuple[str, ...]) -> None:
             f"the methods cannot be compared here: {derivatives:,} derivatives of a graph of"
             f" {operations:,} operations take too long in a browser",
             hint="choose one name with `wrt`, or use the installed package: cgprimer compare",
+        )
+
+
+def _check_split_arrays(graph: ExpressionGraph) -> None:
+    """Raise UsageError if splitting the arrays of a graph into scalars would take seconds."""
+    shapes = [shape for shape in tape_of(graph).shapes if shape]
+    longest = max((max(shape, default=0) for shape in shapes), default=0)
+    products = longest * sum(map(math.prod, shapes))  # at least those of a product of matrices
+    if products > MAX_ELEMENTS:
+        raise UsageError(
+            "the arrays are too large to be split into scalars in a browser",
+            hint="use smaller arrays, or the installed package",
         )
 
 
@@ -608,6 +624,7 @@ def export_graph(request: Request) -> dict[str, Any]:
         derivatives = {} if arguments.missing else {"at": at, "adjoints": True, "of": of}
         diagram = graph_diagram(graph, **derivatives)
         return {"text": format_diagram(diagram, "tex")}
+    _check_split_arrays(graph)
     return {"text": export(graph, kind, at, of=of, wrt=arguments.wrt)}
 
 
