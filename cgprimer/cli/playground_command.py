@@ -24,12 +24,11 @@ def command(output: str, pyodide: str | None, force: bool) -> None:
     \b
     Examples:
       cgprimer playground -o playground
-      npm pack pyodide@314.0.7 && tar -xzf pyodide-314.0.7.tgz
-      cgprimer playground -o playground --pyodide package
 
     Any web server can deliver the folder; nothing that users type leaves their browsers. By
     default, browsers load Python from cdn.jsdelivr.net. With --pyodide, the folder contains
-    everything, and the page works without the internet.
+    everything, and the page works without the internet: run npm pack pyodide@314.0.7, unpack the
+    archive, and pass its folder "package".
     """
     from cgprimer.visualization.playground.playground_builder import write_playground
 
