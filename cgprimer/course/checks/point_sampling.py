@@ -30,7 +30,7 @@ def sample_values(
     shape: Shape,
     samples: int,
     domain: Domain | None,
-    number: Callable[[int], float],
+    sample_element: Callable[[int, int], list[float]],
 ) -> Array:
     """Sample values for one input or parameter; return an array of shape (samples, *shape).
 
@@ -39,8 +39,8 @@ def sample_values(
         shape: the shape of one sample.
         samples: the number of samples.
         domain: the domain of the values; None for any numbers.
-        number: returns a random number for the element with the given index in the flattened array;
-            called only without a domain.
+        sample_element: returns the given number of random values for the element with the given
+            index in the flattened array; called only without a domain.
     """
     if domain is not None:
 
@@ -51,7 +51,7 @@ def sample_values(
 
         return sample_domain(domain, shape, samples, choose_indices)
     size = math.prod(shape)
-    columns = [[number(element) for _ in range(samples)] for element in range(size)]
+    columns = [sample_element(element, samples) for element in range(size)]
     return np.array(columns).T.reshape(samples, *shape)
 
 

@@ -178,15 +178,15 @@ def _sample_arguments(
         is_fixed = name in question.fixed_inputs or (name in fixed and not samples)
 
         def sample_element(
-            index: int, names: Sequence[str] = names, is_fixed: bool = is_fixed
-        ) -> float:
-            """Return a rounded random value for one array element, or its fixed value."""
+            index: int, n: int, names: Sequence[str] = names, is_fixed: bool = is_fixed
+        ) -> list[float]:
+            """Return rounded random values for one array element, or its fixed value, n times."""
             middle = center[names[index]]
             if is_fixed:
-                return middle
-            radius = 2.0 * max(1.0, abs(middle)) * width
-            digits = 2 - math.floor(math.log10(radius or 2.0))
-            return round(middle + random.uniform(-radius or -2.0, radius or 2.0), digits) + 0.0
+                return [middle] * n
+            radius = 2.0 * max(1.0, abs(middle)) * width or 2.0
+            digits = 2 - math.floor(math.log10(radius))
+            return [round(middle + random.uniform(-radius, radius), digits) + 0.0 for _ in range(n)]
 
         domain = None if is_fixed else question.domains.get(name)
         values = sample_values(random, shape, max(samples, 1) * count, domain, sample_element)

@@ -173,9 +173,12 @@ def _sample_declared_value(
     Arrays are nested tuples.
     """
     shape, domain = graph.shapes.get(name, ()), graph.domains.get(name)
-    values = sample_values(
-        random, shape, 1, domain, lambda _: simple_numbers.sample_value(random, difficulty)
-    )
+
+    def sample_element(_: int, n: int) -> list[float]:
+        """Return simple numbers for one array element."""
+        return [simple_numbers.sample_value(random, difficulty) for _ in range(n)]
+
+    values = sample_values(random, shape, 1, domain, sample_element)
     return _convert_to_tuples(values[0].tolist())
 
 
