@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from selenium.webdriver.common.action_chains import ActionChains
 
 import cgprimer
 from cgprimer import networks
@@ -14,6 +13,8 @@ from cgprimer.support.number_format import SHORT, format_number
 from tests.pages.conftest import SCRIPTS, find_violations, opened, press, resize, texts, wait
 
 pytestmark = pytest.mark.browser
+pytest.importorskip("selenium", reason="selenium is missing: pip install -e .[browser]")
+from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
 
 GRAPH = networks.mlp("8-70-20-1", scalars=True, values=True)
 CORNER = SCRIPTS["find a box"].replace("DX", "0").replace("DY", "0")
