@@ -32,7 +32,7 @@ _INSTALLED = "train with the installed package: cgprimer train GRAPH --data FILE
 
 
 def check_scalar_graph(graph: ExpressionGraph) -> None:
-    """Raise UsageError if a graph has arrays or layers, which training without numpy lacks."""
+    """Raise UsageError if a graph has arrays or layers, which need numpy for training."""
     if tape(graph).has_arrays or graph.layered:
         raise UsageError(
             "training without numpy requires a graph of scalars without dropout and batchnorm",

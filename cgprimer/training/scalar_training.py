@@ -42,7 +42,7 @@ from cgprimer.training.statement_tapes import (
 
 #: The optimizers whose update rule treats each parameter separately.
 SCALAR_OPTIMIZERS = tuple(name for name, row in OPTIMIZER_TABLE.items() if row.kind == "rule")
-_SAMPLES_AT_A_TIME = 50  # between two looks at the clock
+_SAMPLES_AT_A_TIME = 50  # between two readings of the clock
 _DIVERGED = "try a smaller learning rate, or data inside the domains of the functions"
 
 
@@ -51,7 +51,7 @@ class _FloatTape:
 
     Args:
         lowered: the tape.
-        inputs: the names of the values of a call, in order; a leaf needs one of them.
+        inputs: the names of the values that a call accepts, in order; they include all leaves.
         outputs: the names of the outputs that a call returns, in order.
     """
 
@@ -295,9 +295,8 @@ def _compile_update_rule(
     evaluate = _FloatTape(
         build_statement_tape(statements, row.hyper, inputs=inputs), inputs, ["p", *names]
     )
-    state = [
-        [0.0] * (1 + len(names)) for _ in range(parameters)
-    ]  # the count of updates, then state
+    # For each parameter: the number of updates, and the state variables.
+    state = [[0.0] * (1 + len(names)) for _ in range(parameters)]
 
     def update(index: int, value: float, slope: float, rate: float) -> float:
         """Return the new value of a parameter, and store its new state."""

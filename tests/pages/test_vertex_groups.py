@@ -22,7 +22,7 @@ from cgprimer.visualization.pages.exploring.explorer_page import (
     explorer_page,
 )
 from cgprimer.visualization.pages.exploring.vertex_groups import (
-    LARGEST,
+    MAX_MEMBERS,
     VertexGroup,
     choose_open_groups,
     group_vertices,
@@ -70,9 +70,9 @@ def test_groups_partition_the_vertices_without_cycles(n: int, seed: int, pattern
     root = group_vertices(names, edges)
     assert sorted(vertices_of(root)) == list(range(n))
     opened = choose_open_groups(root)
-    assert len(root.members) + sum(len(group.members) - 1 for group in opened) <= LARGEST
+    assert len(root.members) + sum(len(group.members) - 1 for group in opened) <= MAX_MEMBERS
     for group in walk(root):
-        assert group is root or 1 < len(group.members) <= LARGEST
+        assert group is root or 1 < len(group.members) <= MAX_MEMBERS
         list(TopologicalSorter(merge_edges(group, edges)).static_order())  # raises for a cycle
 
 

@@ -14,7 +14,7 @@ import pytest
 
 import cgprimer
 from cgprimer.support.files import find_examples
-from cgprimer.visualization.playground import playground_training, playground_views
+from cgprimer.visualization.playground import playground_requests, playground_training
 from cgprimer.visualization.playground.playground_archives import (
     build_cgprimer_archive,
     build_sympy_archive,
@@ -151,7 +151,7 @@ BAD_REQUESTS = [
     '{"view": "train-more", "run": [1]}', '{"view": "train-stop", "run": 99}',
     json.dumps({"view": "summary", "text": "xw = 1\n xv = 2*\U0001f600"}),
     json.dumps({"view": "summary", "text": "\ud800 = 1"}),
-    json.dumps({"view": "summary", "text": "x" * (playground_views.MAX_CHARACTERS + 1)}),
+    json.dumps({"view": "summary", "text": "x" * (playground_requests.MAX_CHARACTERS + 1)}),
     json.dumps({"view": "trace", "text": "xa = 1;" * 9 + "xw=xa+xa+xa;" * 9}),
     json.dumps({"view": "trace", "text": "xw = " + "+".join(["xa*k"] * 3000)}),
     json.dumps({"view": "trace", "text": "; ".join(f"x{k} = xa+{k}" for k in range(3000))}),

@@ -79,7 +79,8 @@ def lower(graph: LowerableGraph, mode: str = "") -> Tape:
 def emit_function(builder: Builder, function: str | Operator, operands: list[int]) -> int:
     """Emit a node of a syntax tree: a primitive, an array function or an index."""
     if function in ARRAY_FUNCTIONS or not isinstance(function, str):
-        from cgprimer.core.operations.function_expansions import emit_array_function  # numpy
+        # The module imports numpy.
+        from cgprimer.core.operations.function_expansions import emit_array_function
 
         return int(emit_array_function(builder, function, operands))
     return builder.emit(function, *operands)

@@ -41,7 +41,7 @@ def formats() -> tuple[str, ...]:
 
 
 def shows_every_vertex(path: Path) -> bool:
-    """Return whether a file shows all vertices of a large graph without the option to do so.
+    """Return whether a file always shows all vertices, even those of a large graph.
 
     A page closes groups of vertices instead of summarizing the graph.
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from cgprimer.visualization.diagrams.geometry import (
@@ -73,7 +74,7 @@ def move_labels(
     heads = _BoxGrid((k, Box(*end, _HEAD, _HEAD)) for k, end in enumerate(ends))
 
     def compute_cost(number: int, box: Box, limit: float = math.inf) -> float:
-        """Return the cost of a box for a label, or any higher cost if it is at least `limit`."""
+        """Return the cost of a box for a label; stop counting at a cost of at least `limit`."""
         across = abs(box.x - layout.width / 2) + box.width / 2 > layout.width / 2 + margin
         along = abs(box.y - layout.height / 2) + box.height / 2 > layout.height / 2 + margin
         cost = _TOUCHING * (across or along)
@@ -93,17 +94,11 @@ def move_labels(
         for number, start in costs.items():
             if not start or not (box := labels[number]):
                 continue
-            best, least = box, start
             if number not in candidates:
                 fractions = _FRACTIONS[::_QUICK] if quick else _FRACTIONS
                 candidates[number] = list(_list_candidates(box, lines[number], fractions))
-            for candidate, side in candidates[number]:
-                if least <= _SIDE_COST * abs(side):
-                    break  # later candidates cost at least as much
-                cost = compute_cost(number, candidate, least) + _SIDE_COST * abs(side)
-                if cost < least:
-                    best, least = candidate, cost
-            if best is not box:
+            best = _find_cheaper_box(candidates[number], start, partial(compute_cost, number))
+            if best:
                 others.move(number, box, best)
                 labels[number], has_moved = best, True
         if not has_moved:
@@ -114,6 +109,22 @@ def move_labels(
         sum(cost >= _TOUCHING for cost in costs.values()),
         sum(cost % _TOUCHING > 0 for cost in costs.values()),
     )
+
+
+def _find_cheaper_box(
+    candidates: Iterable[tuple[Box, float]],
+    least: float,
+    compute_cost: Callable[[Box, float], float],
+) -> Box | None:
+    """Return the candidate with the lowest cost below `least`; None if no candidate is cheaper."""
+    best = None
+    for candidate, side in candidates:
+        if least <= _SIDE_COST * abs(side):
+            break  # later candidates cost at least as much
+        cost = compute_cost(candidate, least) + _SIDE_COST * abs(side)
+        if cost < least:
+            best, least = candidate, cost
+    return best
 
 
 def _list_candidates(

@@ -1,6 +1,6 @@
 """The built-in layout: layers, barycenter sweeps and straightened coordinates, in plain Python.
 
-It is used where graphlay does not exist. A long edge passes through an invisible vertex, a *bend*,
+It is used if graphlay is not installed. A long edge passes through an invisible vertex, a *bend*,
 in each layer between its ends. All steps use layers from left to right; other requests are
 transposed.
 
@@ -15,7 +15,7 @@ from bisect import bisect, insort
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from statistics import median_low
+from statistics import median
 
 from cgprimer.visualization.diagrams.geometry import Box, Point
 from cgprimer.visualization.diagrams.layout_requests import (
@@ -27,8 +27,9 @@ from cgprimer.visualization.diagrams.layout_requests import (
 _SWEEPS = 24
 _ROUNDS = 12  # of the coordinates
 _MAIN, _BEND = 1000.0, 8.0  # weights of the vertices of the main path and of bends; others have 1
-_PORT, _PORTS = 12.0, 0.5  # distance of edges at a vertex, at most so much of its height in total
-_LEVEL = 0.02  # slope of an edge between vertices at the same height
+_PORT_GAP = 12.0  # between the ends of two edges at a vertex
+_PORT_FRACTION = 0.5  # of a vertex's height, to which the ends of its edges are limited
+_MAX_SLOPE = 0.02  # of an edge that is nearly horizontal and ends at the middle of a vertex
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,11 @@ def transpose_layout(engine: LayoutEngine, request: LayoutRequest) -> LayoutAnsw
 
 
 def _assign_ranks(n: int, edges: Sequence[tuple[int, int]]) -> list[int]:
-    """Return the layer of each vertex: its longest path, or near its users if they are more."""
+    """Return the layer of each vertex: the length of the longest path that leads to it.
+
+    A vertex with more heads than tails is moved to the layer before its first head, which shortens
+    its edges.
+    """
     tails: list[list[int]] = [[] for _ in range(n)]
     heads: list[list[int]] = [[] for _ in range(n)]
     for tail, head in edges:
@@ -136,8 +141,8 @@ def _reduce_crossings(layers: _Layers) -> None:
     orders = layers.orders
     position = [0.0] * len(layers.ranks)
     for order in orders:
-        for place, node in enumerate(order):
-            position[node] = place
+        for index, node in enumerate(order):
+            position[node] = index
     best, fewest = [list(order) for order in orders], _count_crossings(layers)
     for sweep in range(_SWEEPS):
         if not fewest:
@@ -152,34 +157,34 @@ def _reduce_crossings(layers: _Layers) -> None:
                 for node in order
             }
             order.sort(key=means.__getitem__)
-            for place, node in enumerate(order):
-                position[node] = place
-        _exchange_neighbors(layers, position, accept_equal=sweep % 4 >= 2)
+            for index, node in enumerate(order):
+                position[node] = index
+        _swap_neighbors(layers, position, accept_equal=sweep % 4 >= 2)
         if (crossings := _count_crossings(layers)) < fewest:
             best, fewest = [list(order) for order in orders], crossings
     orders[:] = best
 
 
-def _exchange_neighbors(layers: _Layers, position: list[float], *, accept_equal: bool) -> None:
-    """Exchange neighbors in a layer whose edges then cross less often, or as often."""
+def _swap_neighbors(layers: _Layers, position: list[float], *, accept_equal: bool) -> None:
+    """Swap neighbors in a layer if their edges then cross less often, or equally often."""
     for order in layers.orders:
-        for place in range(len(order) - 1):
-            upper, lower = order[place : place + 2]
+        for index in range(len(order) - 1):
+            upper, lower = order[index : index + 2]
             change = 0
             for neighbors in (layers.before, layers.after):
                 for a in neighbors[upper]:
                     for b in neighbors[lower]:
                         change += (position[a] < position[b]) - (position[a] > position[b])
             if change < 0 or (accept_equal and not change):
-                order[place : place + 2] = lower, upper
-                position[upper], position[lower] = place + 1.0, float(place)
+                order[index : index + 2] = lower, upper
+                position[upper], position[lower] = index + 1.0, float(index)
 
 
 def _count_crossings(layers: _Layers) -> int:
     """Count the pairs of edges between neighboring layers that cross each other."""
     crossings = 0
     for order, following in pairwise(layers.orders):
-        position = {node: place for place, node in enumerate(following)}
+        position = {node: index for index, node in enumerate(following)}
         ends: list[int] = []
         for node in order:
             heads = [position[head] for head in layers.after[node]]
@@ -244,22 +249,19 @@ def _find_goal(
     straight: set[int],
     n: int,
 ) -> float | None:
-    """Return the y coordinate at which a vertex or bend has straight edges; None without edges."""
+    """Return the y coordinate that straightens the edges of a vertex; None if it has no edges."""
     neighbors = [other for side in sides for other in side[node]]
     path = [other for other in neighbors if other in straight] if node in straight else []
     chosen = path or ([k for k in neighbors if k >= n] if node >= n else []) or neighbors
     if not chosen:
         return None
-    values = sorted(ys[other] for other in chosen)
-    if len(values) % 2:
-        return median_low(values)
-    return (values[len(values) // 2 - 1] + values[len(values) // 2]) / 2
+    return median(ys[other] for other in chosen)
 
 
 def _separate(
     goals: Sequence[float], weights: Sequence[float], gaps: Sequence[float]
 ) -> list[float]:
-    """Return positions with at least the given gaps whose squared distances to goals are least.
+    """Return the positions nearest to the goals, by weighted least squares, with minimum gaps.
 
     Source: Best and Chakravarti, "Active set algorithms for isotonic regression", 1990.
 
@@ -354,7 +356,7 @@ def _find_bands(boxes: Sequence[Box], ranks: Sequence[int]) -> dict[int, tuple[f
 
 
 def _cross_band(point: Point, bands: dict[int, tuple[float, float]]) -> Iterator[Point]:
-    """Yield the corners of a line that passes a layer horizontally; keep points between layers."""
+    """Yield the points at which an edge enters and leaves a layer; keep a point between layers."""
     x, y = point
     for left, right in bands.values():
         if left <= x <= right:
@@ -382,11 +384,11 @@ def _compute_ports(
     offsets = [0.0] * len(request.edges)
     for vertex, numbers in numbers_of.items():
         numbers.sort(key=lambda number: (find_slope(number), number))
-        step = min(_PORT, _PORTS * boxes[vertex].height / len(numbers))
-        level = (k for k, number in enumerate(numbers) if abs(find_slope(number)) < _LEVEL)
+        step = min(_PORT_GAP, _PORT_FRACTION * boxes[vertex].height / len(numbers))
+        level = (k for k, number in enumerate(numbers) if abs(find_slope(number)) < _MAX_SLOPE)
         middle = next(level, (len(numbers) - 1) / 2)
-        for place, number in enumerate(numbers):
-            offsets[number] = (place - middle) * step
+        for index, number in enumerate(numbers):
+            offsets[number] = (index - middle) * step
     return offsets
 
 

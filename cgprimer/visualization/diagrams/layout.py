@@ -194,7 +194,7 @@ def _build_layout(
 ) -> Layout:
     """Build a layout whose top left corner is (0, 0), with each label at the middle of its edge."""
     lines = [round_corners(route, _CORNER) for route in routes]
-    # Engines reserve room for labels, but places some of them far from their edges.
+    # Engines reserve room for labels, but place some of them far from their edges.
     both = zip(lines, label_sizes, strict=True)
     labels = [
         size and Box(*find_point_at(line, compute_line_length(line) / 2), *size)

@@ -1,4 +1,4 @@
-"""The choice of a layout engine, which places the vertices of a graph in layers.
+"""The choice of a layout engine, which arranges the vertices of a graph in layers.
 
 graphlay is used if it is installed, and otherwise the built-in layout of `layered_layout.py`.
 `set_layout_engine` installs another engine, such as dagre in a browser (`dagre_layout.py`).

@@ -113,7 +113,7 @@ def build_operation_diagram(
 
 
 def _find_variables(tape: Tape) -> dict[int, str]:
-    """Map each operation to the variable in whose expression it occurs; shared ones to the last."""
+    """Map each operation to the variable that it computes, or to the last of several variables."""
     variables: dict[int, str] = {}
     for index in range(tape.size - 1, len(tape.leaves) - 1, -1):
         name = tape.labels.get(index) or variables.get(index, "")

@@ -33,11 +33,11 @@ from cgprimer.visualization.diagrams.vertex_shapes import (
 _Text = tuple[float, float, float, str, str]  # x, y, font size, weight and text
 _STACK = 5.0  # points between the outlines of a stack
 _SWATCH = Box(0.0, 0.0, 30.0, 20.0)  # the symbol of a role in the legend
-_NEAR, _ENTRY_GAP = 8.0, 24.0  # between a symbol and its text; between entries of the legend
+_SYMBOL_GAP, _ENTRY_GAP = 8.0, 24.0  # between a symbol and its text; between legend entries
 
 
 def render_svg(diagram: Diagram) -> str:
-    """Render the picture of a graph, as it is shown in a notebook, as an SVG element.
+    """Render the picture of a graph that a notebook shows, as an SVG element.
 
     Highlighted paths, dropped vertices and frames of parts are drawn only by matplotlib.
 
@@ -71,7 +71,7 @@ def render_svg(diagram: Diagram) -> str:
         style = look.roles[role]
         shapes += _list_outlines(style, _SWATCH.translate(x + _SWATCH.width / 2, legend))
         wide = measure_text(style.label, DETAIL_SIZE)
-        x += _SWATCH.width + _NEAR + wide
+        x += _SWATCH.width + _SYMBOL_GAP + wide
         texts.append((x - wide / 2, legend, DETAIL_SIZE, "normal", style.label))
         x += _ENTRY_GAP
     notes = top + height - captions.below + NOTES_GAP + DETAIL_SIZE / 2
@@ -89,7 +89,7 @@ def render_svg(diagram: Diagram) -> str:
 def _measure_legend(diagram: Diagram) -> float:
     """Return the width of the legend in one row."""
     labels = [theme(dark=False).roles[role].label for role in list_roles(diagram)]
-    entries = [_SWATCH.width + _NEAR + measure_text(label, DETAIL_SIZE) for label in labels]
+    entries = [_SWATCH.width + _SYMBOL_GAP + measure_text(label, DETAIL_SIZE) for label in labels]
     return sum(entries) + _ENTRY_GAP * (len(entries) - 1)
 
 

@@ -1,7 +1,7 @@
 """Archives of the Python packages that the playground unpacks in the browser, and their licences.
 
 The archives are made from the installed distributions, so the page runs the version of cgprimer
-that built it. Equal files give equal bytes. Folders that the playground never imports are left out.
+that built it. Equal files give equal bytes. Folders that the playground never imports are excluded.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cgprimer.errors import UsageError
 from cgprimer.support.files import find_examples
 
 #: Folders and files of cgprimer that no view of the playground imports.
-LEFT_OUT = (
+EXCLUDED = (
     "__main__.py",
     "backends",
     "cli",
@@ -122,11 +122,11 @@ def _find_licence_files(package: str) -> list[Path]:
 
 
 def _list_package_files(root: Path) -> Iterator[tuple[str, Path]]:
-    """Yield names in the archive and paths of cgprimer's files, without `LEFT_OUT` and scripts."""
-    left_out = [PurePosixPath(name) for name in LEFT_OUT]
+    """Yield names in the archive and paths of cgprimer's files, except `EXCLUDED` and scripts."""
+    excluded = [PurePosixPath(name) for name in EXCLUDED]
     for path in sorted(root.rglob("*")):
         relative = PurePosixPath(path.relative_to(root).as_posix())
-        is_needed = not any(relative.is_relative_to(folder) for folder in left_out)
+        is_needed = not any(relative.is_relative_to(folder) for folder in excluded)
         is_script = path.suffix in (".css", ".js")  # the page loads them directly
         if is_needed and not is_script and path.is_file() and _is_packed(relative):
             yield f"cgprimer/{relative}", path
@@ -147,7 +147,7 @@ def _list_distribution_files(package: str) -> dict[str, Path]:
 
 
 def _is_packed(path: PurePosixPath) -> bool:
-    """Return whether a file belongs into an archive: not a test, a cache or a compiled file."""
+    """Return whether a file belongs in an archive: not a test, a cache or a compiled file."""
     hidden = any(part.startswith(".") for part in path.parts)
     return not hidden and path.suffix not in _COMPILED and _TEST_FOLDERS.isdisjoint(path.parts)
 

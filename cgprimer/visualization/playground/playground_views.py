@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -20,19 +18,17 @@ from typing import Any
 from cgprimer.analysis.comparison import MethodResult, compare
 from cgprimer.analysis.scalar_points import complete_point
 from cgprimer.analysis.trace import Trace, trace
-from cgprimer.core.derivatives import compute_derivatives, resolve_output, resolve_wrt
+from cgprimer.core.derivatives import compute_derivatives, resolve_wrt
 from cgprimer.core.evaluation.graph_cache import compute_once
-from cgprimer.core.graph import ExpressionGraph, parse
+from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.language.syntax_tree import Apply, operator_name, postorder
-from cgprimer.core.language.tokens import tokenize
 from cgprimer.core.methods import methods
 from cgprimer.core.operations.primitive_registry import FUNCTIONS
-from cgprimer.core.second_derivatives import add_element_output
 from cgprimer.errors import UsageError, join_names
 from cgprimer.support.example_files import load_examples
 from cgprimer.support.type_checks import check_type
 from cgprimer.support.validation import check_choice, check_integer, check_real_number
-from cgprimer.support.value_names import Element, format_name
+from cgprimer.support.value_names import format_name
 from cgprimer.tapes import differentiate, values_of
 from cgprimer.tapes import tape as tape_of
 from cgprimer.visualization.diagrams.vertex_sweeps import (
@@ -43,140 +39,21 @@ from cgprimer.visualization.diagrams.vertex_sweeps import (
 from cgprimer.visualization.pages.stepping.method_walks import DEFAULT_METHOD, METHODS
 from cgprimer.visualization.pages.stepping.scene import Scene, build_scene
 from cgprimer.visualization.pages.stepping.step_values import encode_value
+from cgprimer.visualization.playground.playground_requests import (
+    CACHED_TEXTS,
+    MAX_ELEMENTS,
+    GraphRequest,
+    Request,
+    check_argument_names,
+    check_size,
+    read_graph,
+    read_graph_request,
+)
 
-Request = dict[str, Any]
-_GRAPH_ARGUMENTS = ("text", "at", "of", "wrt")
-_CACHED_TEXTS = 32
-MAX_CHARACTERS = 100_000  #: of a text; parsing more takes seconds in a browser
-MAX_DEPTH = 500  #: operations of a definition; Pyodide cannot delete a tree of thousands of levels
-MAX_OPERATIONS = 2_000  #: of a graph whose values are shown
 MAX_NESTING = 50  #: operations on a path for symbolic; Pyodide crashes in sympy for about 150
-MAX_ELEMENTS = 20_000  #: of all arrays of a graph
 MAX_COMPARED = 10_000  #: derivatives times operations of the methods, one of which is symbolic
-_INSTALLED = "use the installed package for large graphs, for example cgprimer grad"
 _MAX_SAMPLES = 1_000  # of a curve
-_OPERATORS = frozenset(("+", "-", "*", "/", "@", "^", "**", "["))
-_LONGEST_NAME = 60  # characters of a name in a message
 _CONSTANTS = ("pi", "π", "e")  # names that readers may expect to be constants
-
-
-@dataclass(frozen=True)
-class GraphRequest:
-    """The arguments that most requests have: a graph, a point, and the derivatives to compute.
-
-    Attributes:
-        graph: the graph.
-        at: the requested values, keyed by name; other names keep their declared values.
-        target: the variable to differentiate.
-        wrt: the names with respect to which it is differentiated; None for the default.
-    """
-
-    graph: ExpressionGraph
-    at: Mapping[str, Any]
-    target: str
-    wrt: tuple[str, ...] | None
-
-    @property
-    def missing(self) -> list[str]:
-        """The inputs and parameters without a value."""
-        graph = self.graph
-        names = (*graph.inputs, *graph.parameters)
-        return [name for name in names if name not in self.at and name not in graph.declared_values]
-
-
-def read_graph_request(request: Request, *others: str) -> GraphRequest:
-    """Parse the text of a request, and check its point and its names.
-
-    Args:
-        request: the arguments of the view.
-        others: the names of arguments that only this view has.
-
-    Raises:
-        UsageError: an argument is unknown or has the wrong type.
-        SourceError: the text does not define a graph.
-
-    >>> read_graph_request({"text": "xb = p*xa; xc = p^2"}).target
-    'xb'
-    """
-    check_argument_names(request, *_GRAPH_ARGUMENTS, *others)
-    graph = parse_once(_read_text(request))
-    _check_size(graph)
-    at, of, wrt = request.get("at"), request.get("of"), request.get("wrt")
-    check_type("at", at, (Mapping, type(None)), "an object with a number for each name")
-    check_type("of", of, (str, type(None)), "a name")
-    check_type("wrt", wrt, (list, str, type(None)), "a list of names")
-    graph.point(at, needed=())  # checks the names and values
-    if not graph.outputs:
-        raise UsageError("the graph is empty", hint="write a definition such as xw = ab*xa")
-    names = [wrt] if isinstance(wrt, str) else wrt
-    graph, of = add_element_output(graph, resolve_output(graph, of or _choose_target(graph)))
-    return GraphRequest(graph, at or {}, of or graph.outputs[0], tuple(names) if names else None)
-
-
-def _choose_target(graph: ExpressionGraph) -> str:
-    """Return the first output, or its first element if it is an array."""
-    primal, name = tape_of(graph), graph.outputs[0]
-    shape = primal.shapes[primal.index(name)]
-    return str(Element(name, (0,) * len(shape))) if shape else name
-
-
-def check_argument_names(request: Request, *names: str) -> None:
-    """Raise UsageError if a request has an argument that its view does not know."""
-    for name in request:
-        check_choice("argument", name, names)
-
-
-def _read_text(request: Request) -> str:
-    """Return the text of a request."""
-    text = request.get("text")
-    check_type("text", text, str, "a string")
-    text = str(text)
-    if len(text) > MAX_CHARACTERS:
-        raise UsageError(
-            f"the text has {len(text):,} characters, but the playground accepts at most"
-            f" {MAX_CHARACTERS:,}",
-            hint=_INSTALLED,
-        )
-    return text
-
-
-def _check_size(graph: ExpressionGraph) -> None:
-    """Raise UsageError if a graph is so large that a view would take seconds."""
-    primal = tape_of(graph)
-    elements = sum(math.prod(shape) for shape in primal.shapes if shape)
-    for count, limit, noun in (
-        (len(primal), MAX_OPERATIONS, "operations"),
-        (elements, MAX_ELEMENTS, "elements of arrays"),
-    ):
-        if count > limit:
-            raise UsageError(
-                f"the graph has {count:,} {noun}, but the playground shows at most {limit:,}",
-                hint=_INSTALLED,
-            )
-
-
-@lru_cache(_CACHED_TEXTS)
-def parse_once(text: str) -> ExpressionGraph:
-    """Parse a text, or return the graph of an earlier request, with its tapes and programs.
-
-    Raises:
-        UsageError: a definition has too many operations.
-        SourceError: the text does not define a graph.
-    """
-    count, previous, defined = 0, "", ""
-    for token in tokenize(text):
-        if token == "=":  # the tree of a definition is at most as deep as it has operations
-            count, defined = 0, previous
-        elif token in _OPERATORS or token.endswith("("):
-            count += 1
-        if count > MAX_DEPTH:
-            raise UsageError(
-                f"the definition of {defined[:_LONGEST_NAME]} has more than {MAX_DEPTH} operations,"
-                " which is too much for the playground",
-                hint="split it into several definitions, or use the installed package",
-            )
-        previous = token
-    return parse(text, name="text")
 
 
 def summarize(request: Request) -> dict[str, Any]:
@@ -193,8 +70,8 @@ def summarize(request: Request) -> dict[str, Any]:
     [{'name': 'xa', 'value': 2.0, 'shape': []}]
     """
     check_argument_names(request, "text")
-    graph = parse_once(_read_text(request))
-    _check_size(graph)
+    graph = read_graph(request)
+    check_size(graph)
     return compute_once(graph, "playground summary", lambda: _summarize_graph(graph))
 
 
@@ -293,7 +170,7 @@ def show_graph(request: Request) -> dict[str, Any]:
 
 _DRAWINGS: dict[Any, dict[str, Any]] = {}  # by vertices and edges
 _GAPS = (84.0,)  # between layers; further gaps would be tried in vain while the text is edited
-_CAREFULLY_DRAWN = 15  # edges; pictures of larger graphs are laid out only once
+_MAX_CAREFUL_EDGES = 15  # pictures with more edges are laid out only once
 _NUMBERS = ("values", "derivatives", "partials", "products", "gradient")
 
 
@@ -323,9 +200,9 @@ def _draw_scene(scene: Scene) -> dict[str, Any]:
 
     key = (scene.vertices, scene.edges)
     if key not in _DRAWINGS:
-        quick = len(scene.edges) > _CAREFULLY_DRAWN
+        quick = len(scene.edges) > _MAX_CAREFUL_EDGES
         _DRAWINGS[key] = encode_layout(lay_out_scene(scene, gaps=_GAPS, label=WIDE, quick=quick))
-        if len(_DRAWINGS) > _CACHED_TEXTS:
+        if len(_DRAWINGS) > CACHED_TEXTS:
             del _DRAWINGS[next(iter(_DRAWINGS))]
     return _DRAWINGS[key]
 
@@ -654,8 +531,8 @@ def start_training(request: Request) -> dict[str, Any]:
     from cgprimer.visualization.playground.playground_training import SETTINGS, start_run
 
     check_argument_names(request, "text", "data", "samples", *SETTINGS)
-    graph = parse_once(_read_text(request))
-    _check_size(graph)
+    graph = read_graph(request)
+    check_size(graph)
     return start_run(graph, request)
 
 

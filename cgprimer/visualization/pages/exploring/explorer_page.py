@@ -9,14 +9,14 @@ from cgprimer.errors import pluralize
 from cgprimer.visualization.diagrams.diagram import Diagram
 from cgprimer.visualization.diagrams.theme import LIGHT, list_roles
 from cgprimer.visualization.pages.exploring.vertex_groups import (
-    LARGEST,
+    MAX_MEMBERS,
     VertexGroup,
     choose_open_groups,
     group_vertices,
 )
 from cgprimer.visualization.pages.page_rendering import encode_script_data, render_page
 
-_MAX_PARAMETERS = 8  # learnable parameters of a large graph that are not a group
+_MAX_PARAMETERS = 8  # learnable parameters of a large graph without a group for them
 
 
 def explorer_page(diagram: Diagram, *, dark: bool = False) -> str:
@@ -57,14 +57,14 @@ def collect_explorer_data(diagram: Diagram) -> dict[str, Any]:
     names = [node.name or node.label.partition(" ")[0] for node in diagram.nodes]
     parts = [(part.label, [index[key] for key in part.keys]) for part in diagram.parts]
     parameters = [k for k, node in enumerate(diagram.nodes) if node.role == "parameter"]
-    closed = not parts and len(names) > LARGEST and len(parameters) > _MAX_PARAMETERS
+    closed = not parts and len(names) > MAX_MEMBERS and len(parameters) > _MAX_PARAMETERS
     if closed:  # the picture starts with the flow of the data
         parts = [("learnable parameters", parameters)]
     root = group_vertices(names, ends, parts, closed)
     opened = {id(group) for group in choose_open_groups(root)} | {id(root)}
     order, groups = _list_groups(root, opened)
     nodes = [diagram.nodes[number] for number in order]
-    place = {number: position for position, number in enumerate(order)}
+    positions = {number: position for position, number in enumerate(order)}
     roles = list_roles(diagram)
     labels = [edge.label for edge in diagram.edges]
     return {
@@ -81,7 +81,7 @@ def collect_explorer_data(diagram: Diagram) -> dict[str, Any]:
         },
         "groups": groups,
         "edges": {
-            "ends": [place[number] for pair in ends for number in pair],
+            "ends": [positions[number] for pair in ends for number in pair],
             "labels": labels if any(labels) else [],
             "emphasis": [number for number, edge in enumerate(diagram.edges) if edge.emphasis],
             "dropped": [number for number, edge in enumerate(diagram.edges) if edge.dropped],

@@ -1,7 +1,7 @@
-"""Groups of the vertices of a large graph: by prefixes of names, or by ranges of neighbors.
+"""Groups of the vertices of a large graph: by prefixes of names, or by ranges in topological order.
 
 Vertices whose names begin with the same parts, such as ``xh1_1`` and ``xh1_2``, form a group. The
-edges between the members of one group never form a cycle: where groups by name would depend on each
+edges between the members of one group never form a cycle: if groups by name would depend on each
 other, as for the values ``i1, f1, c1, i2, f2, ...`` of a recurrent network, ranges of consecutive
 vertices replace these groups. No group has more than 64 members.
 """
@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-LARGEST = 64  # members of a group, and vertices that are not split into groups
-VISIBLE = 40  # boxes of the first drawing
+MAX_MEMBERS = 64  # of a group; graphs with no more vertices have no groups
+MAX_VISIBLE = 40  # boxes of the first drawing
 _PARTS = re.compile(r"[^\W\d_]+|\d+")
 
 
@@ -25,7 +25,7 @@ class VertexGroup:
     Attributes:
         label: the common part of the names, or the first and last name.
         members: indices of vertices, and groups, in topological order.
-        starts_closed: True for a range of a longer sequence, and for groups that are given.
+        starts_closed: True for a range of a longer sequence, and for some predefined groups.
     """
 
     label: str
@@ -44,8 +44,8 @@ def group_vertices(
     Args:
         names: the name of each vertex; several vertices may have the same name.
         edges: pairs of indices of vertices, tail and head, without cycles.
-        parts: labels and vertices of disjoint groups that are given.
-        closed: whether the given groups start closed.
+        parts: labels and vertices of predefined groups, which are disjoint.
+        closed: True if the predefined groups start closed.
 
     Returns:
         The group of all vertices, in which every vertex occurs once.
@@ -64,8 +64,8 @@ def group_vertices(
     return VertexGroup("", (*groups, *grouping.split(rest)))
 
 
-def choose_open_groups(root: VertexGroup, visible: int = VISIBLE) -> list[VertexGroup]:
-    """Choose the groups that are open in the first drawing, so that few boxes are visible.
+def choose_open_groups(root: VertexGroup, visible: int = MAX_VISIBLE) -> list[VertexGroup]:
+    """Choose the groups that are open in the first drawing, which shows at most `visible` boxes.
 
     Outer groups are opened before inner groups, and small groups first. Ranges stay closed.
 
@@ -108,7 +108,7 @@ class _Grouping:
     def split(self, vertices: list[int]) -> list[int | VertexGroup]:
         """Split vertices into at most 64 groups and vertices, in topological order."""
         vertices = sorted(vertices, key=self.position.__getitem__)
-        if len(vertices) <= LARGEST:
+        if len(vertices) <= MAX_MEMBERS:
             return list(vertices)
         blocks = self._split_by_name(vertices)
         if len(blocks) == 1:  # the groups by name depend on each other, or all names are equal
@@ -144,10 +144,10 @@ class _Grouping:
 
     def _split_into_ranges(self, blocks: list[list[int]]) -> list[int | VertexGroup]:
         """Combine consecutive blocks of vertices into ranges until there are at most 64."""
-        if len(blocks) <= LARGEST:
+        if len(blocks) <= MAX_MEMBERS:
             return [self._build_member(block) for block in blocks]
         size = 10
-        while len(blocks) > LARGEST * size:
+        while len(blocks) > MAX_MEMBERS * size:
             size *= 10
         return [
             self._build_range(blocks[start : start + size]) for start in range(0, len(blocks), size)

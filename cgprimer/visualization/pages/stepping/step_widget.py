@@ -53,7 +53,7 @@ def _encode_point(point: Mapping[str, Any], _: StepWidget) -> Any:
 
 
 def _decode_point(point: Any, _: StepWidget) -> Any:
-    """Decode the strings that stand for nan and infinities."""
+    """Decode the strings that represent nan and infinities."""
     if not isinstance(point, Mapping):
         return point
     return {n: float(v) if v in ("nan", "inf", "-inf") else v for n, v in point.items()}
