@@ -56,11 +56,7 @@ def merge_edges(group: VertexGroup, edges: list[tuple[int, int]]) -> dict[int, s
     return tails
 
 
-@given(
-    st.integers(0, 700),
-    st.integers(0, 2**32),
-    st.sampled_from(PATTERNS),
-)
+@given(st.integers(0, 700), st.integers(0, 2**32), st.sampled_from(PATTERNS))
 def test_groups_partition_the_vertices_without_cycles(n: int, seed: int, pattern: str) -> None:
     chance = random.Random(seed)
     names = [pattern.format(k, chance.choice("abc"), chance.randrange(9)) for k in range(n)]
@@ -105,15 +101,10 @@ def test_data_contain_the_whole_graph(kind: str, level: str) -> None:
     diagram = graph_diagram(graph, level=level, values=True, everything=True)
     data = read_data(explorer_page(diagram))
     vertices, ends = data["vertices"], data["edges"]["ends"]
-    rows = zip(vertices["labels"], vertices["details"], vertices["roles"], strict=True)
-    assert sorted(rows) == sorted(
-        (
-            node.label,
-            "\n".join(node.detail),
-            [role["name"] for role in data["roles"]].index(node.role),
-        )
-        for node in diagram.nodes
-    )
+    roles = [data["roles"][k]["name"] for k in vertices["roles"]]
+    rows = zip(vertices["labels"], vertices["details"], roles, strict=True)
+    expected = [(node.label, "\n".join(node.detail), node.role) for node in diagram.nodes]
+    assert sorted(rows) == sorted(expected)
     label = {node.key: node.label for node in diagram.nodes}
     assert [vertices["labels"][k] for k in ends] == [
         label[key] for edge in diagram.edges for key in (edge.tail, edge.head)
@@ -132,6 +123,15 @@ def test_parts_and_parameters_are_groups() -> None:
     assert groups == [["", 0, 4, 1], ["gpu0", 0, 2, 1], ["gpu1", 2, 4, 1]]
     diagram = graph_diagram(networks.chain(99), parameters="vertices", everything=True)
     assert collect_explorer_data(diagram)["groups"][1] == ["learnable parameters", 0, 99, 0]
+
+
+def test_data_contain_marks_and_labels() -> None:
+    nodes = tuple(Node(n, n, "inner", emphasis=n == "xa", dropped=n == "xb") for n in ("xa", "xb"))
+    edges = (Edge("xa", "xb", "2", emphasis=True), Edge("xa", "xb", dropped=True))
+    data = collect_explorer_data(Diagram(nodes, edges, backward_arrows=True))
+    marks = [data[kind][mark] for kind in ("vertices", "edges") for mark in ("emphasis", "dropped")]
+    assert marks == [[0], [1], [0], [1]]
+    assert (data["edges"]["labels"], data["backward"]) == (["2", ""], True)
 
 
 def test_texts_cannot_leave_the_data() -> None:

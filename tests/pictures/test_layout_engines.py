@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import chain, combinations
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -16,6 +18,7 @@ from hypothesis import strategies as st
 
 from cgprimer.visualization import pages
 from cgprimer.visualization.diagrams.dagre_layout import create_dagre_engine
+from cgprimer.visualization.diagrams.diagram import Diagram, Edge, Node
 from cgprimer.visualization.diagrams.geometry import Box, Point, sample_line
 from cgprimer.visualization.diagrams.graphlay_layout import lay_out_with_graphlay
 from cgprimer.visualization.diagrams.layered_layout import lay_out_layers
@@ -24,6 +27,7 @@ from cgprimer.visualization.diagrams.layout_requests import (
     LayoutEngine,
     LayoutRequest,
 )
+from cgprimer.visualization.diagrams.svg_pictures import render_svg
 
 SVG = "image/svg+xml"
 _MISSING = ("graphlay", "llvmlite", "matplotlib", "numpy", "pyarrow", "scipy", "sympy", "networkx")
@@ -32,22 +36,14 @@ _SCALAR_GRAPHS = """
 import json, cgprimer
 from cgprimer.visualization.diagrams.diagram_formats import format_diagram
 from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
-from cgprimer.visualization.pages.stepping.step_frames import stepping
-from cgprimer.visualization.pages.stepping.vertex_positions import encode_layout, lay_out_scene
 graph = cgprimer.load("lecture")
-diagram = graph_diagram(graph, adjoints=True)
-shown = stepping(graph)
 print(json.dumps({
     "gradient": cgprimer.gradient(graph),
     "methods": len(cgprimer.compare(graph).results),
-    "trace": str(cgprimer.trace(graph)),
-    "page": str(cgprimer.step(graph)),
     "cell": sorted(cgprimer.step(graph)._repr_mimebundle_()),
-    "steps": len(shown.to_dict()),
-    "boxes": len(encode_layout(lay_out_scene(shown.scene))["boxes"]),
     "picture": graph._repr_mimebundle_(),
-    **{kind: format_diagram(diagram, kind) for kind in ("tex", "dot", "mmd")},
-    **{to: cgprimer.export(graph, to) for to in ("python", "latex", "c")},
+    "dot": format_diagram(graph_diagram(graph, adjoints=True), "dot"),
+    "c": cgprimer.export(graph, "c"),
 }))
 """
 
@@ -152,33 +148,53 @@ def test_all_engines_lay_out_the_same_request(dagre: LayoutEngine, down: bool) -
 
 
 def test_scalar_graphs_need_no_installed_library() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", _START + _SCALAR_GRAPHS], capture_output=True, text=True, check=True
-    )
+    """`tests/playground/test_playground_archives.py` runs traces, pages and other exports."""
+    command = [sys.executable, "-c", _START + _SCALAR_GRAPHS]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     result = json.loads(done.stdout)
     assert result["gradient"] == {"ab": 5.671875, "bc": 5.671875, "cd": 0.25, "ac": 11.34375}
+    assert result["methods"] >= 5
     assert result["cell"] == ["text/html", "text/plain"]
     texts = [element.text for element in ElementTree.fromstring(result["picture"][SVG])]
-    assert [text for text in texts if text and text.startswith("x")] == [
-        "xa", "xx", "xa^2", "xy", "xz", "xw",
-    ]  # fmt: skip
-    assert result["boxes"] == 9
-    assert "5.671875" in result["page"]
-    assert r"\begin{tikzpicture}" in result["tex"]
-    assert "digraph" in result["dot"]
-    assert "5.6719" in result["mmd"] or "5.671875" in result["mmd"]
-    assert "def gradient" in result["python"]
-    assert r"\begin" in result["latex"]
+    names = [text for text in texts if text and text.startswith("x")]
+    assert names == ["xa", "xx", "xa^2", "xy", "xz", "xw"]
+    assert "5.671875" in result["dot"]
+    assert "double" in result["c"]
     assert done.stderr.count("graphlay is not installed") == 1
 
 
+def test_texts_cannot_leave_a_picture() -> None:
+    label = "</text><script>&\"'"
+    nodes = (Node("a", label, "input", (label,)), Node("b", "b", "output"))
+    root = ElementTree.fromstring(render_svg(Diagram(nodes, (Edge("a", "b", label),))))
+    assert [element.text for element in root].count(label) == 3
+    assert label in root.get("aria-label", "")
+
+
+@pytest.mark.parametrize(("down", "distance"), [(False, 40 + 100 + 60), (True, 20 + 10 + 60)])
+def test_layers_leave_room_for_labels(down: bool, distance: float) -> None:
+    request = LayoutRequest(((40, 20),) * 2, ((0, 1),), ((100, 10),), label_gap=30, down=down)
+    start, end = lay_out_layers(request).centers
+    assert end[down] - start[down] == distance
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_trees_are_drawn_without_crossings(seed: int) -> None:
+    heads = [[*range(27, 36)] * 3, [*range(36, 39)] * 3, [39] * 3]
+    for part in heads:
+        random.Random(seed).shuffle(part)
+    edges = tuple(enumerate(chain(*heads)))
+    ys = [y for _, y in lay_out_layers(LayoutRequest(((9, 9),) * 40, edges, (None,) * 39)).centers]
+    layers = [edges[:27], edges[27:36], edges[36:]]
+    pairs = (pair for layer in layers for pair in combinations(layer, 2))
+    assert not [1 for (a, b), (c, d) in pairs if (ys[a] - ys[c]) * (ys[b] - ys[d]) < 0]
+
+
 def test_pictures_without_graphlay_are_drawn_with_a_note(tmp_path: Path) -> None:
-    program = (
-        "import sys; sys.modules['graphlay'] = None\nfrom cgprimer.__main__ import main; main()"
-    )
-    command = [sys.executable, "-c", program, "draw", "lecture", "-o", str(tmp_path / "a.svg")]
+    program = f"{_START}from cgprimer.__main__ import main; main()"
+    command = [sys.executable, "-c", program, "draw", "lecture", "-o", str(tmp_path / "a.tex")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stderr.splitlines() == [
         "note: graphlay is not installed, so graphs are drawn with the built-in layout",
-        f"wrote {tmp_path / 'a.svg'}",
+        f"wrote {tmp_path / 'a.tex'}",
     ]

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from cgprimer.cli import cli
 from cgprimer.errors import UsageError
+from cgprimer.visualization.playground import playground_builder
 from cgprimer.visualization.playground.playground_builder import read_pyodide, write_playground
 
 
@@ -41,7 +42,10 @@ def test_the_manifest_lists_all_files_and_the_licences_are_complete(online: Path
     for package in ("cgprimer", "jinja2", "markupsafe", "sympy", "mpmath", "dagre", "Pyodide"):
         assert f"<h2>{package} " in text
     version = json.loads((online / "playground.json").read_text("utf-8"))["version"]
-    assert f"cgprimer-playground-{version}" in (online / "service_worker.js").read_text("utf-8")
+    worker = (online / "service_worker.js").read_text("utf-8")
+    assert f"cgprimer-playground-{version}" in worker
+    assert f"cgprimer.zip?v={version}" in worker
+    assert "sympy.zip" not in worker  # loaded only when asked for
 
 
 def test_the_offline_folder_is_small_enough_and_needs_no_other_server(playground: Path) -> None:
@@ -50,7 +54,18 @@ def test_the_offline_folder_is_small_enough_and_needs_no_other_server(playground
     assert "cdn.jsdelivr.net" not in (playground / "index.html").read_text("utf-8")
 
 
-def test_only_an_older_playground_is_replaced(online: Path, tmp_path: Path) -> None:
+def test_versions_depend_on_contents(monkeypatch: pytest.MonkeyPatch) -> None:
+    def render(content: bytes) -> str:
+        monkeypatch.setattr(playground_builder, "build_sympy_archive", lambda: content)
+        return json.loads(playground_builder.render_playground({})["playground.json"])["version"]
+
+    assert render(b"one") == render(b"one") != render(b"two")
+
+
+def test_only_an_older_playground_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(playground_builder, "build_sympy_archive", bytes)  # which takes a second
     runner, output = CliRunner(), tmp_path / "page"
     first = runner.invoke(cli, ["playground", "-o", str(output)], catch_exceptions=False)
     assert first.exit_code == 0

@@ -98,8 +98,10 @@ def measure_text(text: str, size: float, bold: bool = False) -> float:
 def estimate_text_width(text: str, size: float, bold: bool = False) -> float:
     """Return the sum of the widths of a text's characters in DejaVu Sans, without kerning.
 
-    >>> round(estimate_text_width("xa = 0.25", 20), 2), estimate_text_width("計算", 20)
-    (98.1, 40.0)
+    >>> [round(estimate_text_width("xa = 0.25", 20, bold), 2) for bold in (False, True)]
+    [98.1, 106.43]
+    >>> estimate_text_width("計算", 20)
+    40.0
     """
     widths = _load_character_widths()["bold" if bold else "normal"]
     total = 0.0
