@@ -51,6 +51,8 @@ def ask(view: str, text: str, **arguments: object) -> dict:
 def test_archives_hold_what_the_page_needs_and_no_tests() -> None:
     archives = [build_cgprimer_archive(), build_sympy_archive()]
     assert archives[0] == build_cgprimer_archive()
+    entries = [e for archive in archives for e in zipfile.ZipFile(io.BytesIO(archive)).infolist()]
+    assert {entry.date_time[0] for entry in entries} == {1980}
     assert len(archives[0]) < 1.2e6
     names = [zipfile.ZipFile(io.BytesIO(archive)).namelist() for archive in archives]
     for name in (*names[0], *names[1]):
@@ -146,17 +148,23 @@ def test_numbers_of_edges_and_methods() -> None:
     rows = ask("methods", "input xa = 1; xw = exp(xa)")["methods"]
     errors = {row["method"]: row["error"] for row in rows}
     assert errors["reverse"] < 1e-15 < errors["finite-difference"] < 1e-6
+    rows = ask("methods", f"input xa = 1; xw = {'sin(' * 51}xa{')' * 51}")["methods"]
+    assert [row["method"] for row in rows if "51 nested operations" in row["refusal"]] == [
+        "symbolic"
+    ]
     assert ask("summary", "xb = xa; xc = 2*xa")["notes"] == [
         "These names have no value: xa.", "The graph has several outputs: xb, xc.",
     ]  # fmt: skip
 
 
-def test_only_the_latest_runs_are_kept() -> None:
-    runs = [ask("train", "parameter k = 1; xw = k*xa", samples=2)["run"] for _ in range(5)]
-    answers = (
-        json.loads(answer_request(json.dumps({"view": "train-more", "run": run}))) for run in runs
-    )
-    assert ["error" in answer for answer in answers] == [True, False, False, False, False]
+def test_only_the_latest_runs_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(playground_training, "_RUNS", {})
+    text = "parameter k = 1; xw = k*xa"
+    runs = [ask("train", text, samples=2)["run"] for _ in range(5)]
+    requests = (json.dumps({"view": "train-more", "run": run}) for run in runs)
+    assert ["unknown run" in answer_request(request) for request in requests] == [True] + [
+        False
+    ] * 4
 
 
 BAD_REQUESTS = [
