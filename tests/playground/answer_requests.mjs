@@ -27,7 +27,7 @@ python.globals.set("lay_out", new Function(`${scripts.join("\n")}\nreturn layOut
 python.runPython(`
 from cgprimer.visualization.diagrams.dagre_layout import create_dagre_engine
 from cgprimer.visualization.diagrams.layout_engines import set_layout_engine
-set_layout_engine(create_dagre_engine(lay_out))`);
+set_layout_engine(create_dagre_engine(lay_out, 100))`);
 const session = python.pyimport("cgprimer.visualization.playground.playground_session");
 const imported = performance.now();
 console.log(JSON.stringify({

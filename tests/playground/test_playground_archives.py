@@ -18,7 +18,7 @@ from cgprimer.visualization.playground import playground_requests, playground_tr
 from cgprimer.visualization.playground.playground_archives import (
     build_cgprimer_archive,
     build_sympy_archive,
-    list_licences,
+    list_licenses,
 )
 from cgprimer.visualization.playground.playground_session import answer_request
 from tests.approval import approved
@@ -60,12 +60,12 @@ def test_archives_hold_what_the_page_needs_and_no_tests() -> None:
         assert not name.endswith((".so", ".pyc", ".pyd")), name
     modules = {name.split("/")[0] for listed in names for name in listed if name.endswith(".py")}
     assert modules == {"cgprimer", "jinja2", "markupsafe", "sympy", "mpmath"}
-    for licence in list_licences():
-        assert len(licence.text) > 1000
-        assert "licen" in licence.text.lower() or "Redistribution" in licence.text
-        listed = names[licence.package in ("sympy", "mpmath")]
-        where = "cgprimer" if licence.package == "cgprimer" else f"{licence.package}-"
-        assert any(n.startswith(where) and "LICENSE" in n for n in listed), licence.package
+    for license in list_licenses():
+        assert len(license.text) > 1000
+        assert "licen" in license.text.lower() or "Redistribution" in license.text
+        listed = names[license.package in ("sympy", "mpmath")]
+        where = "cgprimer" if license.package == "cgprimer" else f"{license.package}-"
+        assert any(n.startswith(where) and "LICENSE" in n for n in listed), license.package
 
 
 @pytest.fixture(scope="module")

@@ -35,10 +35,10 @@ def test_the_page_has_a_strict_policy_and_no_inline_code(online: Path) -> None:
     assert example["graph"]["gradient"]["cd"] == 0.25
 
 
-def test_the_manifest_lists_all_files_and_the_licences_are_complete(online: Path) -> None:
+def test_the_manifest_lists_all_files_and_the_licenses_are_complete(online: Path) -> None:
     names = {path.relative_to(online).as_posix() for path in online.rglob("*") if path.is_file()}
     assert set(json.loads((online / "playground.json").read_text("utf-8"))["files"]) == names
-    text = (online / "licences.html").read_text("utf-8")
+    text = (online / "licenses.html").read_text("utf-8")
     for package in ("cgprimer", "jinja2", "markupsafe", "sympy", "mpmath", "dagre", "Pyodide"):
         assert f"<h2>{package} " in text
     version = json.loads((online / "playground.json").read_text("utf-8"))["version"]

@@ -13,7 +13,7 @@ import pytest
 
 import cgprimer
 from cgprimer.support.number_format import SHORT, mark_rounding
-from tests.pages.conftest import move, press, texts
+from tests.pages.conftest import move, press, resize, texts
 from tests.playground.conftest import Server
 
 pytestmark = pytest.mark.browser
@@ -208,14 +208,33 @@ def test_a_bad_link_shows_one_message_and_an_example(
     assert message in texts(page, "#notice span")[0]
 
 
-def test_a_request_can_be_stopped_and_the_page_stays_usable(page: Any, server: Server) -> None:
-    visit(page, server)
-    slow = "\n".join(f"x{k} = sin(x{k - 1} + a{k})" for k in range(1, 950))
-    choose(page, "plot")
-    write(page, slow)
-    wait(page, "!document.getElementById('stop').hidden")
-    page.find_element("id", "stop").click()
-    wait(page, "document.body.textContent.includes('Stopped.')")
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("setTimeout(() => document.getElementById('stop').click(), 1500)", "Stopped."),
+        (  # the longest time, 30 seconds, passes in half a second
+            "const wait = setTimeout;"
+            " window.setTimeout = (act, time) => wait(act, time === 30000 ? 500 : time)",
+            "Stopped after 30 seconds.",
+        ),
+        (
+            "const { postMessage } = Worker.prototype; Worker.prototype.postMessage = function"
+            " (sent) { postMessage.call(this, sent.request ? { request: 1 } : sent) }",
+            "Python stopped unexpectedly",
+        ),
+    ],
+    ids=["stopped", "late", "crash"],
+)
+def test_the_page_stays_usable_after_its_worker_has_ended(
+    page: Any, server: Server, script: str, message: str
+) -> None:
+    visit(page, server, "tab=plot")
+    original = "const act = [setTimeout, Worker.prototype.postMessage]; window.restore = () =>"
+    page.execute_script(f"{original} {{ [window.setTimeout, Worker.prototype.postMessage] = act }}")
+    page.execute_script(script)
+    write(page, "\n".join(f"x{k} = sin(x{k - 1} + a{k})" for k in range(1, 950)))
+    wait(page, f"document.body.textContent.includes({json.dumps(message)})")
+    page.execute_script("restore()")
     write(page, "xw = 7*xa; input xa = 1")
     choose(page, "graph")
     wait(page, f"{CHIPS}.join() === 'dxw/dxa = 7'")
@@ -271,6 +290,24 @@ def test_tabs_and_splitter_work_by_keyboard(page: Any, server: Server) -> None:
     before = page.find_element("id", "left").size["width"]
     press(page, "ARROW_RIGHT", "ARROW_RIGHT")
     assert page.find_element("id", "left").size["width"] > before
+
+
+def test_the_results_have_room(page: Any, server: Server) -> None:
+    visit(page, server, "tab=step")
+    left, edit = (page.find_element("id", name) for name in ("left", "edit"))
+    assert not left.is_displayed()  # the step page has the whole width
+    edit.click()
+    assert left.is_displayed()
+    assert edit.get_attribute("aria-expanded") == "true"
+    if page.name == "chrome":
+        resize(page, 390, 844)
+        visit(page, server)
+        assert not page.find_element("id", "values").is_displayed()
+        assert page.execute_script("return picture.getBoundingClientRect().top < innerHeight - 200")
+        assert page.execute_script("return document.documentElement.scrollWidth") == 390
+        page.find_element("css selector", "#values-fold summary").click()
+        assert page.find_element("id", "at-ab").is_displayed()
+        page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 def test_the_second_visit_needs_no_server(page: Any, server: Server) -> None:

@@ -10,7 +10,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from cgprimer.visualization.diagrams.layered_layout import route_edges, transpose_layout
+from cgprimer.visualization.diagrams.layered_layout import (
+    lay_out_layers,
+    route_edges,
+    transpose_layout,
+)
 from cgprimer.visualization.diagrams.layout_requests import (
     LayoutAnswer,
     LayoutEngine,
@@ -18,12 +22,14 @@ from cgprimer.visualization.diagrams.layout_requests import (
 )
 
 
-def create_dagre_engine(layout: Callable[[str], str]) -> LayoutEngine:
+def create_dagre_engine(layout: Callable[[str], str], smallest: int = 0) -> LayoutEngine:
     """Create a layout engine that calls dagre; dagre does not fold layers into rows.
 
     Args:
         layout: the function ``layOutWithDagre`` of ``dagre_layout.js``, which accepts the JSON text
             of a request and returns the JSON text of an answer.
+        smallest: the number of vertices from which dagre is used; smaller graphs have the built-in
+            layout.
 
     >>> def layout(text):
     ...     return json.dumps({"centers": [[20, 10], [90, 10]], "bends": [[]]})
@@ -33,7 +39,9 @@ def create_dagre_engine(layout: Callable[[str], str]) -> LayoutEngine:
     """
 
     def lay_out_with_dagre(request: LayoutRequest) -> LayoutAnswer:
-        """Lay out a graph in layers with dagre."""
+        """Lay out a graph in layers with dagre, or a small graph with the built-in layout."""
+        if len(request.sizes) < smallest:
+            return lay_out_layers(request)
         if request.down:
             return transpose_layout(lay_out_with_dagre, request)
         answer = json.loads(layout(_encode_request(request)))

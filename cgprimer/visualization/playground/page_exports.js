@@ -1,13 +1,14 @@
 // The dialog with links, the frame for other pages, and exports.
 const exported = { text: "", name: "" };
-async function copyText(field) {
+async function copyText(field, words) {
+  setText($("shared"), ""); // a repeated message is announced again
   field.select();
   try {
     await navigator.clipboard.writeText(field.value);
   } catch { // no permission, or a page without https
     document.execCommand("copy");
   }
-  setText($("shared"), "Copied.");
+  setText($("shared"), `Copied ${words}.`);
 }
 function openSharing() {
   const link = encodeLink(), page = location.href.split(/[?#]/)[0];
@@ -84,9 +85,9 @@ async function showExport(format) {
   exported.name = `${session.example || "graph"}-${format}.${ending}`;
 }
 $("share").addEventListener("click", openSharing);
-$("copy-link").addEventListener("click", () => copyText($("link")));
-$("copy-frame").addEventListener("click", () => copyText($("frame")));
-$("copy-code").addEventListener("click", () => copyText($("code")));
+$("copy-link").addEventListener("click", () => copyText($("link"), "the link"));
+$("copy-frame").addEventListener("click", () => copyText($("frame"), "the text for embedding"));
+$("copy-code").addEventListener("click", () => copyText($("code"), "the program"));
 $("save-code").addEventListener("click", () => saveFile(exported.name, $("code").value, "text/plain"));
 $("save-svg").addEventListener("click", () => saveFile(getFileName("svg"), copyPicture().text, "image/svg+xml"));
 $("save-png").addEventListener("click", savePng);

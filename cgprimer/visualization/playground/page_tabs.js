@@ -10,6 +10,8 @@ function choosePane(name, focus = false) {
     if (chosen && focus) tab.focus();
     if (chosen) tab.scrollIntoView?.({ block: "nearest", inline: "nearest" });
   }
+  $("edit").hidden = name !== "step";
+  showLeft(name !== "step");
   storeLink();
   if (session.summary) refreshPane();
 }
@@ -19,6 +21,10 @@ function handleTabKey(event) {
   if (to === undefined || at < 0) return;
   event.preventDefault();
   choosePane(tabs[(to + tabs.length) % tabs.length].dataset.pane, true);
+}
+function showLeft(shown) { // the text and the values; the step page has sliders and needs the width
+  document.body.classList.toggle("alone", !shown);
+  $("edit").setAttribute("aria-expanded", String(shown));
 }
 function setSplit(percent) {
   const width = Math.round(Math.max(20, Math.min(70, percent)));
@@ -30,6 +36,11 @@ function dragSplitter(event) {
   setSplit(100 * (event.clientX - left) / width);
 }
 for (const tab of tabs) tab.addEventListener("click", () => choosePane(tab.dataset.pane));
+$("edit").addEventListener("click", () => showLeft($("edit").getAttribute("aria-expanded") === "false"));
+const narrow = matchMedia("(max-width: 760px)"); // there, the graph follows the text at once
+const foldValues = () => { $("values-fold").open = !narrow.matches; };
+narrow.addEventListener("change", foldValues);
+foldValues();
 $("tabs").addEventListener("keydown", handleTabKey);
 $("splitter").addEventListener("pointerdown", event => {
   event.preventDefault();

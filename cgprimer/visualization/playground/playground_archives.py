@@ -1,4 +1,4 @@
-"""Archives of the Python packages that the playground unpacks in the browser, and their licences.
+"""Archives of the Python packages that the playground unpacks in the browser, and their licenses.
 
 The archives are made from the installed distributions, so the page runs the version of cgprimer
 that built it. Equal files give equal bytes. Folders that the playground never imports are excluded.
@@ -39,14 +39,14 @@ _DATE = (1980, 1, 1, 0, 0, 0)  # the earliest date in ZIP files; the real dates 
 _LICENCE_NAMES = ("LICENSE", "LICENCE", "COPYING", "NOTICE")
 
 
-class Licence(NamedTuple):
-    """The licence of a package in an archive.
+class License(NamedTuple):
+    """The license of a package in an archive.
 
     Attributes:
         package: the name of the package.
         version: the version of the package.
-        name: the name of the licence, such as ``MIT``.
-        text: the text of the licence.
+        name: the name of the license, such as ``MIT``.
+        text: the text of the license.
     """
 
     package: str
@@ -67,7 +67,7 @@ def build_cgprimer_archive() -> bytes:
     files |= {f"cgprimer/examples/{path.name}": path for path in find_examples().values()}
     for package in ("jinja2", "markupsafe"):
         files |= _list_distribution_files(package)
-    files |= {f"cgprimer/{path.name}": path for path in _find_licence_files("cgprimer")}
+    files |= {f"cgprimer/{path.name}": path for path in _find_license_files("cgprimer")}
     return _pack_files(files)
 
 
@@ -76,26 +76,26 @@ def build_sympy_archive() -> bytes:
     return _pack_files({**_list_distribution_files("sympy"), **_list_distribution_files("mpmath")})
 
 
-def list_licences() -> list[Licence]:
-    """Return the licences of all packages in the archives, cgprimer first.
+def list_licenses() -> list[License]:
+    """Return the licenses of all packages in the archives, cgprimer first.
 
-    >>> [licence.package for licence in list_licences()]
+    >>> [license.package for license in list_licenses()]
     ['cgprimer', 'jinja2', 'markupsafe', 'sympy', 'mpmath']
     """
     packages = ("cgprimer", "jinja2", "markupsafe", "sympy", "mpmath")
-    return [_read_licence(package) for package in packages]
+    return [_read_license(package) for package in packages]
 
 
-def _read_licence(package: str) -> Licence:
-    """Return the name and the text of a package's licence."""
+def _read_license(package: str) -> License:
+    """Return the name and the text of a package's license."""
     metadata = _find_distribution(package).metadata
-    texts = [path.read_text(encoding="utf-8") for path in _find_licence_files(package)]
+    texts = [path.read_text(encoding="utf-8") for path in _find_license_files(package)]
     fields = ("License-Expression", "License")
     classifiers = metadata.get_all("Classifier", [])
     names = [metadata[field] for field in fields if field in metadata]
     names += [c.rpartition(" :: ")[2] for c in classifiers if c.startswith("License")]
     name = names[0] if names else "unknown"
-    return Licence(package, metadata["Version"], name, "\n\n".join(texts))
+    return License(package, metadata["Version"], name, "\n\n".join(texts))
 
 
 def _find_distribution(package: str) -> Distribution:
@@ -111,8 +111,8 @@ def _find_distribution(package: str) -> Distribution:
         raise UsageError(f"the playground requires the package {package}", hint=hint) from None
 
 
-def _find_licence_files(package: str) -> list[Path]:
-    """Return the paths of a distribution's licence files, in alphabetical order."""
+def _find_license_files(package: str) -> list[Path]:
+    """Return the paths of a distribution's license files, in alphabetical order."""
     installed = _find_distribution(package)
     return sorted(
         Path(str(installed.locate_file(file)))
@@ -133,15 +133,15 @@ def _list_package_files(root: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _list_distribution_files(package: str) -> dict[str, Path]:
-    """Return the paths of the modules, data and licences of a distribution, by name."""
+    """Return the paths of the modules, data and licenses of a distribution, by name."""
     installed = _find_distribution(package)
-    licences = {path.resolve() for path in _find_licence_files(package)}
+    licenses = {path.resolve() for path in _find_license_files(package)}
     files = {}
     for file in installed.files or ():
         path = Path(str(installed.locate_file(file))).resolve()
-        is_licence = path in licences
+        is_license = path in licenses
         is_module = file.parts[0] == package and _is_packed(PurePosixPath(file))
-        if is_licence or is_module:
+        if is_license or is_module:
             files[file.as_posix()] = path
     return files
 

@@ -23,10 +23,10 @@ from cgprimer.visualization.diagrams.theme import theme
 from cgprimer.visualization.pages.page_rendering import collect_themes, encode_script_data
 from cgprimer.visualization.pages.stepping.step_shell import render_step_shell
 from cgprimer.visualization.playground.playground_archives import (
-    Licence,
+    License,
     build_cgprimer_archive,
     build_sympy_archive,
-    list_licences,
+    list_licenses,
 )
 from cgprimer.visualization.playground.playground_session import answer_request
 
@@ -193,8 +193,8 @@ def _render_texts(
             config=encode_script_data(_collect_page_data()),
             **values,
         ),
-        "licences.html": render_template(
-            f"{_TEMPLATES}/licences.html", version=version, licences=_collect_licences()
+        "licenses.html": render_template(
+            f"{_TEMPLATES}/licenses.html", version=version, licenses=_collect_licenses()
         ),
         "playground.css": render_template(
             f"{_TEMPLATES}/playground_page.css", themes=collect_themes(), roles=roles
@@ -256,8 +256,8 @@ def _shorten_example(example: Mapping[str, str]) -> str:
     return f"# {example['title']}\n{body}\n"
 
 
-def _collect_licences() -> list[dict[str, str]]:
-    """Return the licences of everything that the playground contains or loads."""
+def _collect_licenses() -> list[dict[str, str]]:
+    """Return the licenses of everything that the playground contains or loads."""
     addresses = {
         "Pyodide": ("MPL-2.0", PYODIDE, "https://github.com/pyodide/pyodide/blob/main/LICENSE"),
         "CPython": ("PSF-2.0", "3.14", "https://docs.python.org/3/license.html"),
@@ -265,8 +265,8 @@ def _collect_licences() -> list[dict[str, str]]:
     }
     folder = Path(__file__).parents[1] / "pages" / "vendor"
     terms = (folder / "dagre.min.js.LEGAL.txt").read_text(encoding="utf-8")
-    dagre = Licence("dagre", "3.1.3", "MIT", terms)
-    rows = [{**licence._asdict(), "address": ""} for licence in (*list_licences(), dagre)]
+    dagre = License("dagre", "3.1.3", "MIT", terms)
+    rows = [{**license._asdict(), "address": ""} for license in (*list_licenses(), dagre)]
     return rows + [
         {"package": package, "name": name, "version": version, "text": "", "address": address}
         for package, (name, version, address) in addresses.items()

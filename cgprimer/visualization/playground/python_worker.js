@@ -49,10 +49,12 @@ async function loadPython(loadPyodide, indexURL, snapshot) {
     throw new Error("the files that this browser has kept are damaged");
   }
 }
-async function installLayoutEngine() { // dagre; without it, Python's own layout is used
+// Python's own layout has straighter main paths, fewer crossings, and takes less time for small graphs.
+const SMALLEST_FOR_DAGRE = 100; // vertices
+async function installLayoutEngine() {
   const { layOutWithDagre } = await import(`./dagre.js?v=${settings.version}`);
   python.globals.set("lay_out_with_dagre", layOutWithDagre);
-  python.runPython("set_layout_engine(create_dagre_engine(lay_out_with_dagre))");
+  python.runPython(`set_layout_engine(create_dagre_engine(lay_out_with_dagre, ${SMALLEST_FOR_DAGRE}))`);
 }
 async function start() {
   const indexURL = new URL(settings.pyodide, self.location.href).href;
@@ -97,8 +99,12 @@ async function answer(request) {
     if (!needs || loaded.has(needs)) return text;
     loaded.add(needs);
     if (!await loadLibrary(needs)) return JSON.stringify({ needs, error: {
-      message: `this graph needs ${needs}, which this copy of the playground does not contain or could not load`,
-      hint: needs === "numpy" ? "use scalars, or the online form of the playground; arrays need NumPy" : "",
+      message: needs !== "numpy" ? `${needs} could not be loaded`
+        : settings.numpy === undefined ? "graphs with arrays need NumPy, which this copy of the playground does not contain"
+          : "graphs with arrays need NumPy, which could not be loaded",
+      hint: needs !== "numpy" ? "check the connection, and reload the page"
+        : settings.numpy === undefined ? "replace the arrays by scalars, or ask the person who hosts this page to add NumPy"
+          : "check the connection, and reload the page",
     } });
   }
 }

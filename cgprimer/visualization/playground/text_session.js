@@ -99,9 +99,10 @@ function fillSelect(select, options, value) {
   for (const [key, words] of options) addElement("option", select, "", words, { value: key });
   if (options.some(([key]) => key === value)) select.value = value;
 }
+const LONG_NAME = 7; // characters; the label of a longer name has a separate line
 function addEntry(name, role) {
   const entry = addElement("div", $("values"), "value");
-  addElement("label", entry, role, name, { htmlFor: `at-${name}` });
+  addElement("label", entry, name.length > LONG_NAME ? `${role} long` : role, name, { htmlFor: `at-${name}` });
   return entry;
 }
 function addValueEntry(name, declared, role) { // a number and a slider
