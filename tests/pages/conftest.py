@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +40,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     started.quit()
 
 
-def start_chromium(folder: Path) -> Any:
+def start_chromium(folder: Path, *flags: str) -> Any:
     """Debian's chromium through its driver; without them the tests are skipped."""
     pytest.importorskip("selenium", reason="selenium is missing: pip install -e .[browser]")
     program, driver = shutil.which("chromium"), shutil.which("chromedriver")
@@ -46,13 +50,47 @@ def start_chromium(folder: Path) -> Any:
 
     options = webdriver.ChromeOptions()
     options.binary_location = program
-    for flag in (*FLAGS, f"--user-data-dir={folder}"):
+    for flag in (*FLAGS, *flags, f"--user-data-dir={folder}"):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     started = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
     started.set_page_load_timeout(30)
     started.set_script_timeout(60)
     return started
+
+
+class Server(ThreadingHTTPServer):
+    """A server of a folder on this machine, which records the requests with their headers."""
+
+    requests: list[str]
+    address = ""
+    is_down = False
+
+
+class Handler(SimpleHTTPRequestHandler):
+    server: Server
+
+    def do_GET(self) -> None:
+        self.server.requests.append(f"{self.command} {self.path} {self.headers}")
+        if self.server.is_down:
+            self.send_error(503)
+        else:
+            super().do_GET()
+
+    do_POST = do_PUT = do_GET
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Keep the output of the tests clean."""
+
+
+@contextmanager
+def serve(folder: Path) -> Iterator[Server]:
+    """Serve a folder."""
+    with Server(("localhost", 0), partial(Handler, directory=str(folder))) as running:
+        running.requests, running.address = [], f"http://localhost:{running.server_port}/"
+        threading.Thread(target=running.serve_forever, daemon=True).start()
+        yield running
+        running.shutdown()
 
 
 @pytest.fixture(autouse=True)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +22,7 @@ from tests.pages.conftest import (
     move,
     press,
     resize,
+    serve,
     texts,
     wait,
 )
@@ -30,46 +30,32 @@ from tests.pages.conftest import (
 pytestmark = pytest.mark.browser
 LECTURE = cgprimer.load("lecture")
 STATE = ("method", "step", "point", "h", "scheme")
-STRICT = "default-src 'none'; script-src 'self'; style-src 'self'"
-TYPES = {"html": "text/html; charset=utf-8", "js": "text/javascript", "css": "text/css"}
+Site = tuple[str, Path]
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[dict[str, str]]:
-    """The files of a server that forbids inline scripts, except in the window with the frame."""
-    files = {**render_step_shell(), "address": ""}
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            name = self.path.strip("/")
-            self.send_response(200 if name in files else 404)
-            self.send_header("Content-Type", TYPES[name.rpartition(".")[2]])
-            if name in render_step_shell():
-                self.send_header("Content-Security-Policy", STRICT)
-            self.end_headers()
-            self.wfile.write(files.get(name, "").encode())
-
-        def log_message(self, *_: Any) -> None:
-            """Keep the output of the tests clean."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    files["address"] = f"http://127.0.0.1:{server.server_port}"
-    yield files
-    server.shutdown()
-    server.server_close()
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """The address and the folder of a server with the step page without data."""
+    folder = tmp_path_factory.mktemp("site")
+    for name, text in render_step_shell().items():
+        (folder / name).write_text(text, "utf-8")
+    with serve(folder) as server:
+        yield server.address, folder
 
 
-def embed(browser: Any, site: dict[str, str], frame: str, page: str = "") -> Any:
+def embed(browser: Any, site: Site, frame: str, page: str = "") -> Any:
     """The browser with a window that keeps the messages of the page in its frame."""
-    site["page.html"] = page
+    address, folder = site
+    (folder / "page.html").write_text(page, "utf-8")
     script = SCRIPTS["keep messages of a frame"].replace("</", "<\\/")
-    site["index.html"] = (
-        '<!doctype html><html lang="en"><title>window</title><link rel="icon" href="data:,">'
+    window = (
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>window</title>'
+        '<link rel="icon" href="data:,">'
         f'<header><h1>window</h1></header><main><iframe title="steps" src="{frame}" width="100%"'
         f' height="700"></iframe></main><footer>window</footer><script>{script}</script>'
     )
-    browser.get(f"{site['address']}/index.html")
+    (folder / "index.html").write_text(window, "utf-8")
+    browser.get(f"{address}index.html")
     wait(browser, "window.ready")
     return browser
 
@@ -97,9 +83,7 @@ def sent(page: Any) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("kind", ["shell", "page"])
-def test_a_page_moves_with_its_window_and_without_echo(
-    browser: Any, site: dict[str, str], kind: str
-) -> None:
+def test_a_page_moves_with_its_window_and_without_echo(browser: Any, site: Site, kind: str) -> None:
     page = embed(
         browser, site, "step.html" if kind == "shell" else "page.html", cgprimer.step(LECTURE)
     )
@@ -126,7 +110,7 @@ def test_a_page_moves_with_its_window_and_without_echo(
     }  # fmt: skip
 
 
-def test_new_data_are_shown_at_the_same_step(browser: Any, site: dict[str, str]) -> None:
+def test_new_data_are_shown_at_the_same_step(browser: Any, site: Site) -> None:
     page = embed(browser, site, "step.html")
     send(page, {"type": "cgprimer-data", "data": encode(LECTURE)})
     send(page, {"type": "cgprimer-state", "method": "forward", "step": 5, "point": {"ab": 0.25}})
@@ -151,7 +135,7 @@ def test_new_data_are_shown_at_the_same_step(browser: Any, site: dict[str, str])
     assert sent(page)[-1]["step"] == n_steps - 2
 
 
-def test_hostile_messages_change_nothing(browser: Any, site: dict[str, str]) -> None:
+def test_hostile_messages_change_nothing(browser: Any, site: Site) -> None:
     page = embed(browser, site, "step.html")
     send(page, {"type": "cgprimer-data", "data": encode(LECTURE)})
     before = read_shown(page)
@@ -171,17 +155,20 @@ def test_hostile_messages_change_nothing(browser: Any, site: dict[str, str]) -> 
     assert read_shown(page) == before
 
 
-def test_a_widget_keeps_its_model_and_its_page_equal(browser: Any, site: dict[str, str]) -> None:
+def test_a_widget_keeps_its_model_and_its_page_equal(browser: Any, site: Site) -> None:
     pytest.importorskip("anywidget", reason="anywidget is missing: pip install -e .[widget]")
     widget = cgprimer.step(LECTURE).widget()
     widget.method, widget.step = "forward", 2
     initial = encode_script_data(widget.get_state(["_frame", *STATE]))
-    site["step_widget.js"] = widget._esm
-    site["index.html"] = (
-        f'<!doctype html><link rel="icon" href="data:,"><script>window.initial = {initial}</script>'
+    address, folder = site
+    (folder / "step_widget.js").write_text(widget._esm, "utf-8")
+    window = (
+        '<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,">'
+        f"<script>window.initial = {initial}</script>"
         f'<script type="module">{SCRIPTS["show a widget with a model"]}</script>'
     )
-    browser.get(f"{site['address']}/index.html")
+    (folder / "index.html").write_text(window, "utf-8")
+    browser.get(f"{address}index.html")
     wait(browser, "window.ready")
     frame = browser.find_element("css selector", "iframe")
 
@@ -220,7 +207,7 @@ def test_a_widget_keeps_its_model_and_its_page_equal(browser: Any, site: dict[st
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_a_page_in_a_frame_is_accessible(
-    browser: Any, site: dict[str, str], axe_script: str, width: int, dark: bool
+    browser: Any, site: Site, axe_script: str, width: int, dark: bool
 ) -> None:
     resize(browser, width, 800)
     page = embed(browser, site, "step.html")

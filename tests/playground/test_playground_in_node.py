@@ -32,9 +32,6 @@ SCALAR = {n: g for n, g in GRAPHS.items() if not (cgprimer.tape(g).has_arrays or
 TEXTS = {name: graph.source.text for name, graph in SCALAR.items()}
 TEXTS |= dict(read_sections(FOLDER / "texts.txt"))
 NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
-PYODIDE_FILES = (
-    "pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json",
-)  # fmt: skip
 
 
 class Node:
@@ -144,14 +141,12 @@ def test_numbers_agree_with_cpython(node: Node, symbolic: bool) -> None:
             compare(answer, expected, tolerance, (text[:40], request["view"]))
 
 
-def test_symbolic_differentiation_refuses_what_would_crash(node: Node) -> None:
+def test_symbolic_differentiation_does_not_crash(node: Node) -> None:
     node.ask({"unpack": str(node.sympy)})
-    for depth in (50, 51, 400):
+    for depth in (50, 51, 400):  # more than 50 nested operations are refused
         text = f"input xa = 1\nxw = {'sin(' * depth}xa{')' * depth}"
         (answer, _), *_ = node.ask({"view": "methods", "text": text, "symbolic": True})
         rows = {row["method"]: row for row in answer["methods"]}
-        expected = f"xw has {depth} nested operations" if depth > 50 else ""
-        assert rows["symbolic"]["refusal"].startswith(expected)
         assert bool(rows["symbolic"]["lines"]) == (depth == 50)
         assert rows["reverse"]["derivatives"]["xa"] > 0
 
@@ -168,33 +163,28 @@ def test_training_agrees_with_cpython(node: Node) -> None:
     compare(train(lambda request: node.ask(request)[0][0]), here, 1e-12)
 
 
+PIECES = (
+    "", "1e308", "1e-320", "9" * 400, "^1e9", "^-99999", "0", "nan", "\t", "\r", "\x00", "\x1b",
+    "\u202e", "\u00b2", "\U0001f600", "\ud800", "\ufeff", "input ", "output ", "parameter ", "x[3]",
+    "softmax(", "pi", *"+-*/^()[]=,;#@\n",
+)  # fmt: skip
+
+
 def mutate(text: str, source: random.Random) -> str:
     """Return a text with a few random changes of characters, tokens and lines."""
     for _ in range(source.randint(1, 4)):
         tokens = re.findall(r"\w+|\s+|.", text) or [" "]
-        k, j = source.randrange(len(tokens)), source.randrange(len(tokens))
-        kind = source.randrange(9)
-        if kind == 0:
-            del tokens[k]
-        elif kind == 1:
-            tokens[k], tokens[j] = tokens[j], tokens[k]
-        elif kind == 2:
-            tokens.insert(k, tokens[j] * source.choice([1, 2, 50]))
-        elif kind == 3:
-            tokens[k] = source.choice(["1e308", "1e-320", "9" * 400, "^1e9", "^-99999", "0", "nan"])
-        elif kind == 4:
-            tokens[k] = source.choice(
-                "+-*/^()[]=,;#@\n\t\x00\x1b\u202e\u00b2\U0001f600\ud800\ufeff"
-            )
-        elif kind == 5:
-            depth = source.choice([3, 200, 400, 9000])
-            tokens[k] = "sin(" * depth + tokens[k] + ")" * (depth - source.randrange(2))
-        elif kind == 6:
-            tokens[k] = source.choice(["input ", "output ", "parameter ", "x[3]", "softmax(", "pi"])
-        elif kind == 7:
-            tokens[k] = "^".join([tokens[k]] * source.choice([2, 20, 300, 9000]))
-        else:
-            tokens = tokens[:k] + tokens[k:] * source.choice([2, 40])
+        k, other = source.randrange(len(tokens)), source.choice(tokens)
+        depth, count = source.choice([3, 200, 400, 9000]), source.choice([2, 20, 300, 9000])
+        tokens[k] = source.choice(
+            [
+                source.choice(PIECES),
+                other * source.choice([1, 2, 50]) + tokens[k],
+                "sin(" * depth + tokens[k] + ")" * (depth - source.randrange(2)),
+                "^".join([tokens[k]] * count),
+                "".join(tokens[k:]) * source.choice([1, 39]),
+            ]
+        )
         text = "".join(tokens)[:150_000]
     return text
 
@@ -222,11 +212,8 @@ def test_mutated_texts_are_answered(node: Node) -> None:
     assert answer["gradient"] == {"ab": 5.671875, "bc": 5.671875, "cd": 0.25, "ac": 11.34375}
 
 
-def test_sizes_and_times(node: Node, pyodide_folder: Path) -> None:
+def test_times(node: Node) -> None:
     """An edit takes 60 to 100 ms of an idle machine; the bounds allow for busy ones."""
-    size = node.archive.stat().st_size
-    size += sum((pyodide_folder / name).stat().st_size for name in PYODIDE_FILES)
-    assert size < 16e6
     assert sum(node.start.values()) < 60_000
     edits = []
     for k in range(10):  # graphs of 49 vertices with different edges
