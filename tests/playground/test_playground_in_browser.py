@@ -299,6 +299,9 @@ def test_the_results_have_room(page: Any, server: Server) -> None:
     edit.click()
     assert left.is_displayed()
     assert edit.get_attribute("aria-expanded") == "true"
+    edit.click()
+    write(page, "xw = ab*")
+    wait(page, "document.getElementById('what').offsetWidth > 0")
     if page.name == "chrome":
         resize(page, 390, 844)
         visit(page, server)
@@ -307,6 +310,8 @@ def test_the_results_have_room(page: Any, server: Server) -> None:
         assert page.execute_script("return document.documentElement.scrollWidth") == 390
         page.find_element("css selector", "#values-fold summary").click()
         assert page.find_element("id", "at-ab").is_displayed()
+        visit(page, server, "", "?embed")  # a small frame shows only results
+        assert not page.find_element("id", "left").is_displayed()
         page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 

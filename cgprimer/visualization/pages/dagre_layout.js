@@ -8,6 +8,7 @@ function layOutWithDagre(requestText) {
   const graph = new dagre.graphlib.Graph({ multigraph: true });
   graph.setGraph({
     rankdir: "LR",
+    align: "DR", // straight paths; by default, dagre centers each vertex between its neighbors
     ranksep: request.layer_gap,
     nodesep: request.node_gap,
     edgesep: request.edge_gap,

@@ -49,7 +49,7 @@ function buildRoles() { // the legend of the shapes
     addBody(addShape("svg", entry, { class: "swatch", viewBox: "-2 -2 64 40", "aria-hidden": "true" }), role, [30, 18, 58, 34]);
     addElement("span", entry, "", word);
   }
-  addElement("span", $("legend"), "", "on the edges: local partial derivatives; bar: adjoints");
+  addElement("span", $("legend"), "", "on edges: partial derivatives; bar: adjoints");
 }
 function showGradient({ gradient, target }) {
   const box = $("gradient");

@@ -40,7 +40,7 @@ function copyPicture() { // a copy that needs no style sheet, with a background
   copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
   Object.entries({ width, height }).forEach(([name, value]) => copy.setAttribute(name, value));
   const back = document.createElementNS("http://www.w3.org/2000/svg", "rect");
-  Object.entries({ width, height, fill: getComputedStyle(document.body).backgroundColor }).forEach(([n, v]) => back.setAttribute(n, v));
+  Object.entries({ width, height, fill: getComputedStyle($("right")).backgroundColor }).forEach(([n, v]) => back.setAttribute(n, v));
   copy.prepend(back);
   return { text: new XMLSerializer().serializeToString(copy), width, height };
 }

@@ -36,7 +36,6 @@ window.addEventListener("error", event => showDefect(event.message));
 window.addEventListener("unhandledrejection", event => showDefect(event.reason?.message ?? event.reason));
 $("app").hidden = false;
 $("unserved").remove();
-const embedded = new URLSearchParams(location.search).has("embed");
 document.body.classList.toggle("embed", embedded);
 $("whole-page").hidden = !embedded;
 buildExamples();

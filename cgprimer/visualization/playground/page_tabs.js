@@ -1,5 +1,7 @@
 // Tabs as in the WAI-ARIA practices: arrow keys move between tabs, and the splitter is a separator.
 const tabs = [...document.querySelectorAll("#tabs [role=tab]")];
+const narrow = matchMedia("(max-width: 760px)"); // there, the results follow the text at once
+const embedded = new URLSearchParams(location.search).has("embed");
 const getPane = () => tabs.find(tab => tab.getAttribute("aria-selected") === "true").dataset.pane;
 function choosePane(name, focus = false) {
   for (const tab of tabs) {
@@ -10,8 +12,9 @@ function choosePane(name, focus = false) {
     if (chosen && focus) tab.focus();
     if (chosen) tab.scrollIntoView?.({ block: "nearest", inline: "nearest" });
   }
-  $("edit").hidden = name !== "step";
-  showLeft(name !== "step");
+  const alone = name === "step" || (embedded && narrow.matches);
+  $("edit").hidden = !alone;
+  showLeft(!alone || !$("error").hidden);
   storeLink();
   if (session.summary) refreshPane();
 }
@@ -22,7 +25,7 @@ function handleTabKey(event) {
   event.preventDefault();
   choosePane(tabs[(to + tabs.length) % tabs.length].dataset.pane, true);
 }
-function showLeft(shown) { // the text and the values; the step page has sliders and needs the width
+function showLeft(shown) { // the text and the values; the step page and small frames need the room
   document.body.classList.toggle("alone", !shown);
   $("edit").setAttribute("aria-expanded", String(shown));
 }
@@ -37,7 +40,6 @@ function dragSplitter(event) {
 }
 for (const tab of tabs) tab.addEventListener("click", () => choosePane(tab.dataset.pane));
 $("edit").addEventListener("click", () => showLeft($("edit").getAttribute("aria-expanded") === "false"));
-const narrow = matchMedia("(max-width: 760px)"); // there, the graph follows the text at once
 const foldValues = () => { $("values-fold").open = !narrow.matches; };
 narrow.addEventListener("change", foldValues);
 foldValues();

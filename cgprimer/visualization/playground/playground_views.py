@@ -169,7 +169,7 @@ def show_graph(request: Request) -> dict[str, Any]:
 
 
 _DRAWINGS: dict[Any, dict[str, Any]] = {}  # by vertices and edges
-_GAPS = (84.0,)  # between layers; further gaps would be tried in vain while the text is edited
+_GAPS = (58.0, 84.0)  # between layers; the larger gap has room for more numbers on edges
 _MAX_CAREFUL_EDGES = 15  # pictures with more edges are laid out only once
 _NUMBERS = ("values", "derivatives", "partials", "products", "gradient")
 
@@ -201,7 +201,8 @@ def _draw_scene(scene: Scene) -> dict[str, Any]:
     key = (scene.vertices, scene.edges)
     if key not in _DRAWINGS:
         quick = len(scene.edges) > _MAX_CAREFUL_EDGES
-        _DRAWINGS[key] = encode_layout(lay_out_scene(scene, gaps=_GAPS, label=WIDE, quick=quick))
+        gaps = _GAPS[1:] if quick else _GAPS
+        _DRAWINGS[key] = encode_layout(lay_out_scene(scene, gaps=gaps, label=WIDE, quick=quick))
         if len(_DRAWINGS) > CACHED_TEXTS:
             del _DRAWINGS[next(iter(_DRAWINGS))]
     return _DRAWINGS[key]

@@ -15,6 +15,7 @@ function showError(error) { // null: the text is valid
   $("text").setAttribute("aria-invalid", String(Boolean(error)));
   $("jump").hidden = !shownError;
   if (error) {
+    showLeft(true); // with the message
     setText($("summary"), "");
     const at = shownError ? `Line ${error.line}, column ${error.column}: ` : "";
     setText($("what"), `${at}${error.message}`);
