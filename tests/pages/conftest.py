@@ -79,6 +79,10 @@ class Handler(SimpleHTTPRequestHandler):
 
     do_POST = do_PUT = do_GET
 
+    def end_headers(self) -> None:
+        self.send_header("Cache-Control", "no-store")  # tests rewrite files within a second
+        super().end_headers()
+
     def log_message(self, format: str, *arguments: object) -> None:
         """Keep the output of the tests clean."""
 
