@@ -1,5 +1,5 @@
 // Training in slices: Python trains for a fraction of a second, then the page shows the progress.
-const SLICE = 120, MAX_CSV = 5e6; // milliseconds; bytes
+const SLICE = 120, MAX_CSV = 1e6; // milliseconds; bytes, as MAX_CHARACTERS in scalar_samples.py
 const training = { run: null, answer: null, canceled: false };
 const isFromFile = () => document.querySelector("input[name=data]:checked").value === "csv";
 const numberOf = id => $(id).value === "" ? null : Number($(id).value);
@@ -25,7 +25,7 @@ async function startTraining() {
   await stopTraining();
   setText($("train-error"), "");
   if (isFromFile() && $("csv").value.length > MAX_CSV)
-    return setText($("train-error"), `The text has more than ${MAX_CSV / 1e6} million characters.`);
+    return setText($("train-error"), `The data have more than ${MAX_CSV / 1e6} million characters. Use cgprimer train on your computer.`);
   const request = { view: "train", text: session.text, data: isFromFile() ? $("csv").value : null,
     epochs: numberOf("epochs"), optimizer: $("optimizer").value, learning_rate: numberOf("learning-rate"),
     batch_size: numberOf("batch-size"), seed: numberOf("seed") };
