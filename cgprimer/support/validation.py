@@ -13,6 +13,14 @@ from cgprimer.errors import ShapeError, UsageError, name_hint
 from cgprimer.support.array_values import all_finite, convert_value
 from cgprimer.support.value_names import element_hint, extract_array_name
 
+_LONGEST_NAME = 500  # characters; a message shows only the ends of longer text
+
+
+def _shorten(value: Any) -> str:
+    """Return a value as Python code, without the middle of a long text."""
+    shown = repr(value)
+    return shown if len(shown) <= _LONGEST_NAME else reprlib.repr(value)
+
 
 def check_real_number(
     name: str, value: Any, *, above: float = -math.inf, minimum: float = -math.inf
@@ -101,7 +109,8 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> Any:
     """
     names = list(choices)
     if not isinstance(value, Hashable) or value not in names:
-        raise UsageError(f"unknown {name} {value!r}", hint=name_hint(str(value), names))
+        hint = name_hint(str(value)[:_LONGEST_NAME], names)
+        raise UsageError(f"unknown {name} {_shorten(value)}", hint=hint)
     return value
 
 
@@ -141,8 +150,8 @@ def check_named_values(
     accepted = dict.fromkeys(names)  # fast to search, in order
     for name in values or {}:
         if name not in accepted and not (parts and extract_array_name(name) in shapes):
-            hint = element_hint(name, accepted)
-            raise UsageError(f"unknown {kind} {name!r} in {argument}", hint=hint)
+            hint = element_hint(str(name)[:_LONGEST_NAME], accepted)
+            raise UsageError(f"unknown {kind} {_shorten(name)} in {argument}", hint=hint)
     return {
         n: _check_array(f"{n!r} in {argument}", n, v, shapes.get(n, ()))
         if n in shapes or n not in accepted

@@ -12,7 +12,11 @@ from click.testing import CliRunner
 from cgprimer.cli import cli
 from cgprimer.errors import UsageError
 from cgprimer.visualization.playground import playground_builder
-from cgprimer.visualization.playground.playground_builder import read_pyodide, write_playground
+from cgprimer.visualization.playground.playground_builder import (
+    PYODIDE,
+    read_pyodide,
+    write_playground,
+)
 
 
 @pytest.fixture(scope="module")
@@ -24,6 +28,7 @@ def test_the_page_has_a_strict_policy_and_no_inline_code(online: Path) -> None:
     page = (online / "index.html").read_text("utf-8")
     policy = re.findall(r'Content-Security-Policy" content="([^"]*)"', page)[0]
     assert policy.startswith("default-src 'none'; script-src 'self' 'wasm-unsafe-eval' https://cdn")
+    assert policy.count("https://") == policy.count(f"/pyodide/v{PYODIDE}/full/") == 2  # no other
     assert "unsafe-inline" not in policy
     assert "'unsafe-eval'" not in policy
     scripts = re.findall(r"<script([^>]*)>([^<]*)</script>", page)
@@ -82,14 +87,74 @@ def test_only_an_older_playground_is_replaced(
     assert [path.name for path in tmp_path.iterdir()] == ["page"]  # nothing incomplete is left
 
 
+def test_links_and_interrupts_lose_no_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(playground_builder, "build_sympy_archive", bytes)
+    folder, link, others = tmp_path / "real", tmp_path / "link", tmp_path / "others"
+    for path in (folder, others):
+        path.mkdir()
+    link.symlink_to(folder)
+    write_playground(link)
+    assert link.is_symlink()
+    assert (folder / "index.html").is_file()
+
+    rename = Path.rename
+
+    def interrupt(path: Path, target: Path) -> Path:
+        if path.name == "new":
+            raise KeyboardInterrupt
+        return rename(path, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            write_playground(link, force=True)
+    assert (folder / "index.html").is_file()
+    (folder / "photos").symlink_to(others)
+    with pytest.raises(UsageError, match="other files, such as photos"):
+        write_playground(link, force=True)
+    (folder / "photos").unlink()
+    (folder / "playground.json").write_text("[" * 100_000)
+    with pytest.raises(UsageError, match="other files"):
+        write_playground(link, force=True)
+    assert {path.name for path in tmp_path.iterdir()} == {"real", "link", "others"}
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("link.whl", "a link to a file outside"),
+        ("folder.whl", "not a file of Pyodide"),
+        ("a b.whl", "not a file of Pyodide"),
+    ],
+)
+def test_pyodide_publishes_no_other_files(tmp_path: Path, name: str, message: str) -> None:
+    folder = tmp_path / "pyodide"
+    folder.mkdir()
+    for required in (*playground_builder._PYODIDE_FILES, "secret.whl"):
+        (folder / required).write_text("")
+    (folder / "package.json").write_text(json.dumps({"version": PYODIDE}))
+    (tmp_path / "secret").write_text("secret")
+    if name == "link.whl":
+        (folder / name).symlink_to(tmp_path / "secret")
+    elif name == "folder.whl":
+        (folder / name).mkdir()
+    else:
+        (folder / "secret.whl").rename(folder / name)
+    with pytest.raises(UsageError, match=message):
+        read_pyodide(folder)
+
+
 @pytest.mark.parametrize(
     ("files", "message"),
     [
         ({}, "pyodide.mjs is missing"),
         ({"package.json": '{"version": "0.26.1"}'}, "contains Pyodide 0.26.1, not 314.0.7"),
         ({"package.json": "nonsense"}, "package.json is damaged"),
+        ({"package.json": "[" * 100_000}, "package.json is damaged"),
     ],
-    ids=["empty", "old", "damaged"],
+    ids=["empty", "old", "damaged", "deep"],
 )
 def test_a_folder_without_pyodide_is_refused(
     tmp_path: Path, files: dict[str, str], message: str

@@ -197,8 +197,9 @@ def test_a_link_carries_text_values_and_tab(page: Any, server: Server) -> None:
         ("text=" + "x" * 60_000, "more than 50000 characters"),
         ("example=missing", "no example missing"),
         ("at={&tab=nonsense&wrt=zz", ""),
+        (f'at={{"xa":{"[" * 5000}1{"]" * 5000}}}', ""),
     ],
-    ids=["broken", "enormous", "unknown", "harmless"],
+    ids=["broken", "enormous", "unknown", "harmless", "deep"],
 )
 def test_a_bad_link_shows_one_message_and_an_example(
     page: Any, server: Server, link: str, message: str
@@ -206,6 +207,58 @@ def test_a_bad_link_shows_one_message_and_an_example(
     visit(page, server, link)
     wait(page, f"{CHIPS}.length === 4")
     assert message in texts(page, "#notice span")[0]
+
+
+def test_names_of_javascript_are_names_like_others(page: Any, server: Server) -> None:
+    text = "xw = __proto__*constructor + toString^2; input __proto__ = 3"
+    visit(page, server, f"text={quote(text)}&tab=step")
+    wait(page, "steps.contentDocument?.querySelectorAll('#sliders [data-number]').length === 3")
+    for name in ("__proto__", "constructor", "toString"):
+        assert page.find_element("id", f"at-{name}").get_attribute("value").isdecimal()
+    page.switch_to.frame("steps")
+    for name in ("__proto__", "constructor"):
+        move(page, f"#sliders [data-number={name}]", 4)
+    page.switch_to.default_content()
+    wait(page, "document.getElementById('at-constructor').value === '4'")
+    move(page, "#at-toString", 5)
+    choose(page, "graph")
+    wait(page, f"{CHIPS}.join() === 'dxw/dconstructor = 4,dxw/dtoString = 10'")
+    visit(page, server, page.execute_script("return location.hash.slice(1)"))
+    wait(page, f"{CHIPS}.join() === 'dxw/dconstructor = 4,dxw/dtoString = 10'")
+
+
+def test_text_that_is_no_unicode_is_answered(page: Any, server: Server) -> None:
+    visit(page, server, "text=xw%3Dxa")
+    page.execute_script(
+        "text.value = 'xw = a*xa # \\ud800'; text.dispatchEvent(new Event('input'))"
+    )
+    wait(page, f"{CHIPS}.join() === 'dxw/da = 1'")
+    assert page.execute_script("return [notice.hidden, location.hash.includes('%EF%BF%BD')]") == [
+        True,
+        True,
+    ]
+
+
+def test_links_of_others_do_not_fill_the_cache(page: Any, server: Server) -> None:
+    visit(page, server)
+    wait(page, "navigator.serviceWorker.controller !== null")
+    script = """const [done] = arguments; (async () => {
+        for (const query of ['sympy.zip?1', 'index.html?2', 'licenses.html?sympy.zip']) {
+          const frame = document.createElement('iframe');
+          frame.src = query;
+          document.body.append(frame);
+        }
+        await fetch('sympy.zip?v=0');
+        await new Promise(resolve => setTimeout(resolve, 1000));
+        const names = await caches.keys();
+        const caught = await Promise.all(names.map(name => caches.open(name)));
+        const lists = await Promise.all(caught.map(cache => cache.keys()));
+        done(lists.flat().map(request => request.url));
+        })()"""
+    kept = page.execute_async_script(script)
+    assert any("cgprimer.zip?v=" in address for address in kept)
+    assert not [address for address in kept if "?" in address and "?v=" not in address]
+    assert not [address for address in kept if address.endswith("?v=0")]
 
 
 @pytest.mark.parametrize(

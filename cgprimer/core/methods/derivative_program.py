@@ -303,10 +303,10 @@ def normalize_names(names: Names, argument: str) -> tuple[str, ...]:
     """
     if isinstance(names, str):
         return (names,)
-    unique = tuple(dict.fromkeys(names)) if isinstance(names, Iterable) else ()
-    if not unique or not all(isinstance(name, str) for name in unique):
+    listed = tuple(names) if isinstance(names, Iterable) else ()
+    if not listed or not all(isinstance(name, str) for name in listed):
         raise UsageError(f"`{argument}` must be a name or a sequence of names, got {names!r}")
-    return unique
+    return tuple(dict.fromkeys(listed))
 
 
 def find_unused_name(kind: str, name: str, tape: Tape) -> str:

@@ -4,7 +4,7 @@ const LONGEST_TEXT = 50000; // characters in an address
 const address = { ignore: "" };
 function encodeLink() {
   const example = findExample();
-  const fields = example && example.text === $("text").value ? { example: example.name } : { text: $("text").value };
+  const fields = example && example.text === $("text").value ? { example: example.name } : { text: $("text").value.toWellFormed() };
   const point = Object.entries(session.at).filter(([name, value]) => isMoved(name, value));
   if (point.length) fields.at = JSON.stringify(Object.fromEntries(point));
   for (const id of ["of", "wrt"]) if ($(id).value && $(id).selectedIndex > 0) fields[id] = $(id).value;
@@ -56,10 +56,10 @@ function openLink() { // shows what the address says; a bad address shows the fi
 function readPoint(text) {
   try {
     const read = JSON.parse(text ?? "{}");
-    const values = Object.entries(read).filter(([, value]) => Number.isFinite(value) || Array.isArray(value));
-    return Object.fromEntries(values);
+    const values = Object.entries(read).filter(([, value]) => isValue(value));
+    return createPoint(values);
   } catch {
-    return {};
+    return createPoint();
   }
 }
 function showNotice(words) {

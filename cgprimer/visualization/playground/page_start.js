@@ -15,7 +15,7 @@ function buildExamples() {
 }
 function chooseExample(name) {
   session.example = name;
-  session.at = {};
+  session.at = createPoint();
   session.pointShape = "";
   setEditorText(findExample().text);
   updateText();

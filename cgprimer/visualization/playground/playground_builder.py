@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import tempfile
 from collections.abc import Iterable, Mapping
 from itertools import dropwhile
@@ -31,8 +32,7 @@ from cgprimer.visualization.playground.playground_archives import (
 from cgprimer.visualization.playground.playground_session import answer_request
 
 PYODIDE = "314.0.7"  #: the version of Pyodide with which the playground is tested
-_ORIGIN = "https://cdn.jsdelivr.net"
-_ONLINE = f"{_ORIGIN}/pyodide/v{PYODIDE}/full/"
+_ONLINE = f"https://cdn.jsdelivr.net/pyodide/v{PYODIDE}/full/"
 _OFFLINE = "pyodide/"
 _PYODIDE_FILES = (
     "pyodide.mjs",
@@ -41,6 +41,7 @@ _PYODIDE_FILES = (
     "python_stdlib.zip",
     "pyodide-lock.json",
 )
+_FILE_NAME = re.compile(r"[\w.+!-]+", re.ASCII)
 _FIRST_EXAMPLE = "lecture"
 _MANIFEST = "playground.json"  # names all files of a folder, and marks the folder as ours
 _TEMPLATES = "visualization/playground"
@@ -72,7 +73,7 @@ def write_playground(
         UsageError: the folder has other files or cannot be written, or ``pyodide`` is not a folder
             with the right version.
     """
-    folder = convert_path(output).absolute()
+    folder = convert_path(output).resolve()  # a link to a folder stays a link
     _check_folder(folder, force)
     libraries = {} if pyodide is None else read_pyodide(convert_path(pyodide))
     files = render_playground(libraries)
@@ -84,12 +85,22 @@ def write_playground(
                 path = new / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content)
-            if folder.is_dir():
-                folder.rename(old)
-            new.rename(folder)
+            _replace_folder(folder, new, old)
     except OSError as error:
         raise UsageError(f"cannot write {folder}: {error.strerror or error}") from None
     return folder
+
+
+def _replace_folder(folder: Path, new: Path, old: Path) -> None:
+    """Replace a folder by a new one, and move it to ``old``; keep it if that is interrupted."""
+    try:
+        if folder.is_dir():
+            folder.rename(old)
+        new.rename(folder)
+    except BaseException:
+        if old.is_dir() and not folder.exists():
+            old.rename(folder)
+        raise
 
 
 def _check_folder(folder: Path, force: bool) -> None:
@@ -100,9 +111,9 @@ def _check_folder(folder: Path, force: bool) -> None:
         return
     try:
         listed = set(json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))["files"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         listed = set()
-    paths = (path for path in folder.rglob("*") if not path.is_dir())
+    paths = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
     names = (path.relative_to(folder).as_posix() for path in paths)
     others = sorted(name for name in names if name not in listed)
     if others:
@@ -130,11 +141,16 @@ def read_pyodide(folder: Path) -> dict[str, bytes]:
         raise UsageError(f"{folder} does not contain Pyodide: {missing[0]} is missing", hint=hint)
     try:
         version = str(json.loads((folder / "package.json").read_bytes())["version"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise UsageError(f"{folder / 'package.json'} is damaged", hint=hint) from None
     if version != PYODIDE:
         raise UsageError(f"{folder} contains Pyodide {version}, not {PYODIDE}", hint=hint)
     paths = [*(folder / name for name in _PYODIDE_FILES), *sorted(folder.glob("*.whl"))]
+    for path in paths:  # a playground is published, so it must not contain private files
+        if not path.resolve().is_relative_to(folder.resolve()):
+            raise UsageError(f"{path} is a link to a file outside the folder", hint=hint)
+        if not path.is_file() or not _FILE_NAME.fullmatch(path.name):
+            raise UsageError(f"{path} is not a file of Pyodide", hint=hint)
     try:
         return {f"{_OFFLINE}{path.name}": path.read_bytes() for path in paths}
     except OSError as error:
@@ -183,7 +199,7 @@ def _render_texts(
         "version": version,
         "release": __version__,
         "pyodide": _OFFLINE if is_offline else _ONLINE,
-        "origin": "" if is_offline else f" {_ORIGIN}",
+        "origin": "" if is_offline else f" {_ONLINE}",  # not all packages of the network
         "has_numpy": has_numpy,
     }
     pages = {

@@ -2,7 +2,9 @@
 // version is a hash of all files: another version has another cache.
 const CACHE = "cgprimer-playground-{{ version }}";
 const FILES = {{ files }};
-const isLibrary = address => /\.(zip|whl)$/.test(new URL(address).pathname); // loaded when needed
+// Libraries are loaded when needed. Pages of others cannot fill the cache: it accepts neither pages
+// nor other versions of an address.
+const isLibrary = ({ mode, url }) => mode !== "navigate" && /\.(zip\?v={{ version }}|whl)$/.test(url);
 self.addEventListener("install", event => event.waitUntil(caches.open(CACHE).then(cache => cache.addAll(
   FILES.map(file => new Request(file, { cache: file.startsWith("https:") ? "default" : "no-cache" }))))));
 self.addEventListener("activate", event => event.waitUntil((async () => {
@@ -16,7 +18,7 @@ async function answer(request) {
   const kept = await cache.match(page);
   if (kept) return kept;
   const response = await fetch(request);
-  if (response.ok && response.type !== "opaque" && isLibrary(address)) cache.put(address, response.clone());
+  if (response.ok && response.type !== "opaque" && isLibrary(request)) cache.put(address, response.clone());
   return response;
 }
 self.addEventListener("fetch", event => {

@@ -39,8 +39,8 @@ function followSteps(point) { // values that the sliders of the step page have s
   panes.step.shown = session.version;
   storeLink();
 }
-window.addEventListener("message", ({ source, data: message }) => {
-  if (source !== $("steps").contentWindow) return;
+window.addEventListener("message", ({ source, origin, data: message }) => {
+  if (source !== $("steps").contentWindow || origin !== location.origin) return;
   if (message?.type === "cgprimer-error") showPaneError($("pane-step"), { message: String(message.message), hint: "" });
   if (message?.type === "cgprimer-state") followSteps(message.point ?? {});
 });

@@ -1,6 +1,11 @@
 // The text, its point and its derivatives: what all panes show. Python's answer to "summary" decides
 // whether a text is valid; panes keep what they show until the text is valid again.
-const session = { text: "", at: {}, summary: null, valid: false, version: 0, example: "", opened: {} };
+// Points have names of users as keys, such as constructor, and therefore no prototype.
+const createPoint = (entries = []) => Object.assign(Object.create(null), Object.fromEntries(entries));
+const MAX_DIMENSIONS = 8;
+const isValue = (value, dimensions = 0) => Number.isFinite(value) // or an array of numbers
+  || Array.isArray(value) && dimensions < MAX_DIMENSIONS && value.every(entry => isValue(entry, dimensions + 1));
+const session = { text: "", at: createPoint(), summary: null, valid: false, version: 0, example: "", opened: {} };
 const panes = {}; // by name: {refresh(), shown: the version that the pane shows, title}
 const config = JSON.parse($("config").textContent);
 const getPoint = () => Object.fromEntries(Object.entries(session.at).filter(([, value]) => value !== null));
@@ -141,8 +146,8 @@ function addArrayEntry(name, declared, shape, role) { // the elements as JSON
   box.addEventListener("input", () => {
     let read = null;
     try { read = JSON.parse(box.value); } catch { /* incomplete while typing */ }
-    box.setAttribute("aria-invalid", String(!Array.isArray(read)));
-    if (!Array.isArray(read)) return;
+    box.setAttribute("aria-invalid", String(!isValue(read)));
+    if (!isValue(read)) return;
     session.at[name] = read;
     changePoint();
   });

@@ -39,12 +39,13 @@ class WidgetStateError(UsageError, traitlets.TraitError):
 class _State(traitlets.Any):
     """An attribute whose values the widget checks before the page and observers see them."""
 
-    def validate(self, obj: StepWidget, value: Any) -> Any:
-        """Check a value with the method of the widget for this attribute."""
+    def set(self, obj: StepWidget, value: Any) -> None:
+        """Set a value that the widget's method for this attribute accepts, also None."""
         try:
-            return getattr(obj, f"check_{self.name}")(value)
+            checked = getattr(obj, f"check_{self.name}")(value)
         except UsageError as error:
             raise WidgetStateError(error.message, hint=error.hint) from None
+        super().set(obj, checked)
 
 
 def _encode_point(point: Mapping[str, Any], _: StepWidget) -> Any:
