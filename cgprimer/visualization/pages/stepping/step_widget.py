@@ -39,7 +39,7 @@ class WidgetStateError(UsageError, traitlets.TraitError):
 class _State(traitlets.Any):
     """An attribute whose values the widget checks before the page and observers see them."""
 
-    def set(self, obj: StepWidget, value: Any) -> None:
+    def set(self, obj: Any, value: Any) -> None:
         """Set a value that the widget's method for this attribute accepts, also None."""
         try:
             checked = getattr(obj, f"check_{self.name}")(value)
