@@ -14,6 +14,7 @@ SECTIONS = (
     "single_calls", "whole_commands", "loss_and_gradient", "time_before_the_first_gradient",
     "cost_of_reverse_mode", "stochastic_gradient_descent", "methods", "reading_expressions",
     "arrays_and_recorded_python", "training_and_fitting", "homework", "pages_for_large_graphs",
+    "the_playground",
 )  # fmt: skip
 PEERS = (
     "numba", "jax", "torch", "casadi", "autograd", "micrograd", "ComputationalGraphPrimer",
