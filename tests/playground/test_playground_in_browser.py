@@ -227,6 +227,23 @@ def test_names_of_javascript_are_names_like_others(page: Any, server: Server) ->
     wait(page, f"{CHIPS}.join() === 'dxw/dconstructor = 4,dxw/dtoString = 10'")
 
 
+def test_a_crash_deletes_the_memory_that_the_browser_keeps(page: Any, server: Server) -> None:
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    visit(page, server)
+    script = """const [done] = arguments;
+        caches.match("snapshot.bin").then(kept => done(kept !== undefined), () => done(null))"""
+    WebDriverWait(page, 30, 0.2).until(lambda b: b.execute_async_script(script))
+    page.execute_script(
+        "const { postMessage } = Worker.prototype; Worker.prototype.postMessage = function (sent) {"
+        " Worker.prototype.postMessage = postMessage;"
+        " postMessage.call(this, sent.request ? { request: 1 } : sent) }"
+    )
+    write(page, "xw = 3*xa; input xa = 1")  # the worker fails, as with damaged memory
+    wait(page, "document.body.textContent.includes('Python stopped unexpectedly')")
+    assert page.execute_async_script(script) is False
+
+
 def test_text_that_is_no_unicode_is_answered(page: Any, server: Server) -> None:
     visit(page, server, "text=xw%3Dxa")
     page.execute_script(

@@ -115,6 +115,7 @@ self.onmessage = async ({ data }) => {
       await start();
     } else self.postMessage({ answer: await answer(data.request) });
   } catch (error) {
+    if (settings) await deleteSnapshot(); // it may be damaged
     self.postMessage({ crash: String(error?.message ?? error).trim().split("\n").at(-1).slice(0, 200) });
   }
 };
