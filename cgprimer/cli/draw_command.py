@@ -118,7 +118,7 @@ def command(
       cgprimer draw matrix_backpropagation -o numbers.png --scalars all
       cgprimer draw dropout -o thinned.png --mask "xh=[1,0,1]"
       cgprimer draw lecture -o parts.png --place layers:2 --workers gpu0,gpu1
-      cgprimer draw net.cg -o net.html
+      cgprimer draw network -o network.html
 
     A page (.html) contains every vertex of a large graph, in groups that open and close.
 

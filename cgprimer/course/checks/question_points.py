@@ -283,7 +283,7 @@ def _search_branches(
         suitable = np.zeros(shown.shape[1], bool)
         if len(new):
             evaluated = evaluate_points(question, {n: v[..., new] for n, v in candidates.items()})
-            suitable[new] = evaluated.smooth & (_rate_badness(question, evaluated) < 2)
+            suitable[new] = evaluated.smooth & (_rate_badness(question, evaluated) < 1)
         indices, stepping = list[int](), list[int]()
         cover_features(missing, suitable, indices, 1, max_points - total)
         cover_features(steps & ~reached[:, None], np.ones(len(suitable), bool), stepping, 1,
