@@ -116,11 +116,13 @@ def test_data_contain_the_whole_graph(kind: str, level: str) -> None:
             assert first <= begin < end <= last or begin >= last
 
 
-def test_parts_and_parameters_are_groups() -> None:
+def test_parts_parameters_and_variables_are_groups() -> None:
     nodes = tuple(Node(f"x{k}", f"x{k}", "inner") for k in range(4))
     parts = (Part("gpu0", frozenset({"x0", "x1"})), Part("gpu1", frozenset({"x2", "x3"})))
     groups = collect_explorer_data(Diagram(nodes, (Edge("x1", "x2"),), parts=parts))["groups"]
     assert groups == [["", 0, 4, 1], ["gpu0", 0, 2, 1], ["gpu1", 2, 4, 1]]
+    operations = graph_diagram(cgprimer.parse("xb = sin(2*xa) + 1; xw = xb^2"), level="operations")
+    assert [node.name for node in operations.nodes] == ["xa", *["xb"] * 5, *["xw"] * 2]
     diagram = graph_diagram(networks.chain(99), parameters="vertices", everything=True)
     assert collect_explorer_data(diagram)["groups"][1] == ["learnable parameters", 0, 99, 0]
 

@@ -402,7 +402,7 @@ def _straighten(corners: Sequence[Point], boxes: Sequence[Box], margin: float) -
 
 
 def _is_crossed(box: Box, start: Point, end: Point, margin: float) -> bool:
-    """Return whether a segment that does not go to the left passes a box within a margin."""
+    """Return whether a segment from left to right passes through a box or its margin."""
     left, right = box.x - box.width / 2 - margin, box.x + box.width / 2 + margin
     first, last = max(left, start[0]), min(right, end[0])
     if first > last:

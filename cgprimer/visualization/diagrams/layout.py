@@ -95,7 +95,7 @@ def lay_out(
     gaps: Gaps = COMFORTABLE,
     down: bool = False,
 ) -> Layout:
-    """Lay out a graph in layers with the installed layout engine; equal graphs have equal layouts.
+    """Lay out a graph in layers with the current layout engine; equal graphs have equal layouts.
 
     Args:
         sizes: width and height of each vertex, in topological order.

@@ -94,7 +94,7 @@ def _measure_legend(diagram: Diagram) -> float:
 
 
 def _list_outlines(style: RoleStyle, box: Box) -> Iterator[tuple[Any, ...]]:
-    """Yield the outlines of a vertex: style, corners of a hexagon, or rectangle with its radius."""
+    """Yield the outlines of a vertex: style, hexagon corners, or rectangle and corner radius."""
     if style.shape == "hexagon":
         slant = min(12.0, box.width / 5)
         yield (style, compute_hexagon_corners(box, slant), 0.0, 0.0, 0.0, 0.0, 0.0)

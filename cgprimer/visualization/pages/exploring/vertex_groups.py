@@ -87,7 +87,7 @@ def choose_open_groups(root: VertexGroup, visible: int = MAX_VISIBLE) -> list[Ve
 
 
 class _Grouping:
-    """The names, the name parts and the edges of a graph whose vertices are grouped."""
+    """A graph whose vertices are grouped: their names, the parts of the names, and the edges."""
 
     def __init__(self, names: Sequence[str], edges: Iterable[tuple[int, int]]) -> None:
         self.names = names
@@ -154,7 +154,7 @@ class _Grouping:
         ]
 
     def _build_range(self, blocks: list[list[int]]) -> int | VertexGroup:
-        """Build a group of consecutive blocks, or the only block."""
+        """Build a group of consecutive blocks, or the member for a single block."""
         if len(blocks) == 1:
             return self._build_member(blocks[0])
         vertices = [vertex for block in blocks for vertex in block]

@@ -190,5 +190,5 @@ class StepWidget(anywidget.AnyWidget):
 
     @traitlets.observe("method", "scheme")
     def _limit_step(self, _: Any) -> None:
-        """Stay at the same step, or at the last step of a method with fewer steps."""
+        """Keep the step, or choose the last step of a method with fewer steps."""
         self.step = min(self.step, self._find_last_step())
